@@ -35,7 +35,7 @@ class TableDump:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class TableIdentity:
     """The identity of a target table in its server, as far as that shows one.
 
     Attributes:
@@ -58,8 +58,8 @@ class Mapped:
         columns: those that the mapping writes.
         content: fingerprint of what the mapping makes of rows; empty where none could be taken.
         basis: what the fingerprint is taken with. Only those of one basis can be compared.
-        made: which table it is; None where that isn't known.
-        given: whether rows were written into it.
+        identity: which table it is; None where that isn't known.
+        written: whether rows were written into it.
     """
 
     target: str
@@ -68,8 +68,8 @@ class Mapped:
     columns: tuple[str, ...] = ()
     content: str = ""
     basis: str = ""
-    made: Made | None = None
-    given: bool = False
+    identity: TableIdentity | None = None
+    written: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -357,8 +357,8 @@ class Migration:
         """Returns which rows the target has of these mappings (see ``carry_over``)."""
         parts = self._parts
         schemas = {table.id.name: table.id.schema for table in targets}
-        made = {} if parts.late is None else parts.late.made(list(found))
-        mapped = mapped_now(found, schemas, lambda plan: fingerprint(parts.spark(), plan), made)
+        identities = {} if parts.late is None else parts.late.identities(list(found))
+        mapped = mapped_now(found, schemas, lambda plan: fingerprint(parts.spark(), plan), identities)
         return carry_over(ledger.checkpoint, parts.requests.read, found, parts.late, mapped)
 
     def _capturing(self, schemas: list[TableSchema], checkpoint: Checkpoint | None, epoch: int) -> Attempt:

@@ -10,7 +10,7 @@ from sqlalchemy import URL, Engine
 from migrator.config.project import Settings
 from migrator.model.grants import Grants
 from migrator.model.ledger import Ledger
-from migrator.model.progress import Made
+from migrator.model.progress import TableIdentity
 from migrator.ports.key_maps import KeyMaps
 from migrator.ports.sequences import TargetNumbers
 from migrator.ports.target import Stager, Target
@@ -68,16 +68,16 @@ def holds_rows(settings: Settings, table: str) -> bool:
     return engine.holds_rows(target, table)
 
 
-def tables_made(settings: Settings, tables: Sequence[str]) -> Mapping[str, Made]:
+def tables_made(settings: Settings, tables: Sequence[str]) -> Mapping[str, TableIdentity]:
     """Returns the identities of target tables, as far as the server shows them. Raises ``ConnectionFailed``."""
     engine, target = _chosen(settings)
-    return engine.made(target, tables)
+    return engine.identities(target, tables)
 
 
-def made_stays(settings: Settings) -> bool:
+def identity_stays(settings: Settings) -> bool:
     """Tells whether the identity of a target table outlives ALTER, TRUNCATE and the like."""
     engine, _ = _chosen(settings)
-    return engine.made_stays
+    return engine.identity_stays
 
 
 def target_numbers(settings: Settings) -> TargetNumbers:

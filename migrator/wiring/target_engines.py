@@ -29,7 +29,7 @@ from migrator.adapters.targets.postgres.upkeep import PostgresUpkeep
 from migrator.config.project import Settings
 from migrator.model.grants import Grants
 from migrator.model.ledger import Ledger
-from migrator.model.progress import Made
+from migrator.model.progress import TableIdentity
 from migrator.ports.key_maps import KeyMaps
 from migrator.ports.sequences import TargetNumbers
 from migrator.ports.target import Stager, Target
@@ -66,7 +66,7 @@ class TargetEngine(Generic[S]):
         writer: see ``migrator.wiring.target.target_writer``.
         key_maps: see ``target_key_maps`` there, and so on.
         staging: module with which executors stage rows beside the target; empty where they can't.
-        made_stays: whether what ``made`` returns outlives ALTER, TRUNCATE and the like.
+        identity_stays: whether what ``identities`` returns outlives ALTER, TRUNCATE and the like.
     """
 
     settings: Callable[[Settings], S]
@@ -78,11 +78,11 @@ class TargetEngine(Generic[S]):
     filled: Callable[[S], list[tuple[str, int]]]
     forget_filled: Callable[[S, str], bool]
     holds_rows: Callable[[S, str], bool]
-    made: Callable[[S, Sequence[str]], Mapping[str, Made]]
+    identities: Callable[[S, Sequence[str]], Mapping[str, TableIdentity]]
     numbers: Callable[[S], TargetNumbers]
     grants: Callable[[S, Written], Grants]
     staging: str = ""
-    made_stays: bool = False
+    identity_stays: bool = False
 
 
 def _postgres(settings: Settings) -> PostgresTarget:
@@ -120,11 +120,11 @@ POSTGRES = TargetEngine(
     filled=postgres_remap.filled,
     forget_filled=postgres_remap.forget_filled,
     holds_rows=postgres_remap.holds_rows,
-    made=postgres_remap.made,
+    identities=postgres_remap.identities,
     numbers=PostgresNumbers,
     grants=_postgres_grants,
     staging=executor_staging.__name__,
-    made_stays=True,
+    identity_stays=True,
 )
 MYSQL = TargetEngine(
     settings=_mysql,
@@ -136,7 +136,7 @@ MYSQL = TargetEngine(
     filled=mysql_remap.filled,
     forget_filled=mysql_remap.forget_filled,
     holds_rows=mysql_remap.holds_rows,
-    made=mysql_remap.made,
+    identities=mysql_remap.identities,
     numbers=MysqlNumbers,
     grants=_mysql_grants,
 )

@@ -18,7 +18,7 @@ from migrator.errors import ConnectionFailed
 from migrator.model.chunk import ChunkRequest
 from migrator.model.ledger import Ledger
 from migrator.model.limits import ApplyLimits, CaptureLimits
-from migrator.model.progress import Made
+from migrator.model.progress import TableIdentity
 from migrator.model.table import TableSchema
 from migrator.run.apply.loop import ApplyLoop, Mapped, OpenedTarget
 from migrator.run.capture.attempt import Attempt
@@ -79,9 +79,9 @@ class Shared:
         """Returns whether a target table has any row."""
         return any(rows for table, rows in self.target.rows.items() if table.name == name)
 
-    def made(self, names: Sequence[str]) -> dict[str, Made]:
+    def identities(self, names: Sequence[str]) -> dict[str, TableIdentity]:
         """Returns which table each target is."""
-        return {name: Made(str(self.target.made.get(name, 0)), "ledger") for name in names}
+        return {name: TableIdentity(str(self.target.made.get(name, 0)), "ledger") for name in names}
 
     def make_again(self, name: str) -> None:
         """Somebody drops a target table and makes it again, of the same shape; nothing of the ledger changes."""
@@ -226,8 +226,10 @@ class Process:
 
     def _carried(self, ledger: Ledger) -> Carried:
         shared = self._shared
-        late = LateTargets(shared.holds_rows, lambda _: False, made=shared.made, made_stays=True)
-        plans, mapped = analysed(self._versions), noted(self._versions, late.made([*self._versions]))
+        late = LateTargets(
+            shared.holds_rows, lambda _: False, identities=shared.identities, identity_stays=True
+        )
+        plans, mapped = analysed(self._versions), noted(self._versions, late.identities([*self._versions]))
         return carry_over(ledger.checkpoint, self._shared.requests.read, plans, late, mapped)
 
     def step(self, name: str) -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from migrator.adapters.memory.eventlog import MemoryEventLog
 from migrator.model.event import Row
-from migrator.model.progress import Checkpoint, Made, Mapped
+from migrator.model.progress import Checkpoint, Mapped, TableIdentity
 from migrator.model.table import Column, TableId, TableSchema
 from migrator.model.target import TargetColumn, TargetTable
 from migrator.ports.eventlog import Batch
@@ -114,9 +114,11 @@ def analysed(versions: Versions) -> dict[str, MappingPlan]:
     }
 
 
-def noted(versions: Versions, made: Mapping[str, Made]) -> tuple[Mapped, ...]:
+def noted(versions: Versions, identities: Mapping[str, TableIdentity]) -> tuple[Mapped, ...]:
     """Returns the versions as the ledger records them, and which table each target is."""
-    return tuple(Mapped(name, "new", version, made=made.get(name)) for name, version in versions.items())
+    return tuple(
+        Mapped(name, "new", version, identity=identities.get(name)) for name, version in versions.items()
+    )
 
 
 class Mapper:

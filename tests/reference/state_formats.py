@@ -177,6 +177,9 @@ def _ledger() -> Iterator[str]:
     told = {
         "segment_id": "the last applied segment: the SHA-256 of its manifest's line",
         "contents": "per target the fingerprint of what its mapping makes of rows, and what that is taken with",
+        "identities": "per target which table it is (PostgreSQL: its number; MySQL, MariaDB: when it was made), and"
+        " which the ledger is",
+        "written": "targets that rows were written to",
     }
     yield from ("### Checkpoint of a ledger", "", "A [checkpoint](#checkpoint), and:", "")
     known = frozenset(Checkpoint.__dataclass_fields__)

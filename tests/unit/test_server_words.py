@@ -46,7 +46,6 @@ MATCHES = {
     },
     "migrator/adapters/targets/postgres/rows/explain.py": {
         "_DETAIL_KEY.search(refusal.detail)": _PUNCTUATION,
-        "_FUNCTION.search(inner)": _PUNCTUATION,
         "re.search('COPY migrator_stage_\\\\d+,', refusal.context)": _PUNCTUATION,
     },
     "migrator/adapters/targets/postgres/refusal.py": {"_COPY_LINE.search(self.context)": _PUNCTUATION},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from migrator.model.progress import Checkpoint, Made, Mapped
+from migrator.model.progress import Checkpoint, Mapped, TableIdentity
 from migrator.model.table import TableId
 
 
@@ -38,18 +38,32 @@ def _mapped_to_json(mapped: Sequence[Mapped]) -> dict[str, Any]:
     return {
         "mapped": [[one.target, one.schema, one.shape, list(one.columns)] for one in mapped],
         "contents": {one.target: [one.content, one.basis] for one in mapped},
-        "made": {one.target: [one.made.table, one.made.ledger] for one in mapped if one.made is not None},
-        "given": [one.target for one in mapped if one.given],
+        "identities": {
+            one.target: [one.identity.table, one.identity.ledger]
+            for one in mapped
+            if one.identity is not None
+        },
+        "written": [one.target for one in mapped if one.written],
     }
 
 
 def _mapped_from_json(document: Mapping[str, Any]) -> tuple[Mapped, ...]:
-    contents, given = document.get("contents", {}), document.get("given", ())
-    made = {target: Made(*identities) for target, identities in document.get("made", {}).items()}
+    contents, written = document.get("contents", {}), document.get("written", ())
+    stored = document.get("identities", {})
+    identities = {target: TableIdentity(*numbers) for target, numbers in stored.items()}
     found = []
     for target, schema, shape, columns in document["mapped"]:
         content, basis = contents.get(target, ("", ""))
         found.append(
-            Mapped(target, schema, shape, tuple(columns), content, basis, made.get(target), target in given)
+            Mapped(
+                target,
+                schema,
+                shape,
+                tuple(columns),
+                content,
+                basis,
+                identities.get(target),
+                target in written,
+            )
         )
     return tuple(found)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from migrator.errors import MappingError, MigratorError, TargetError
-from migrator.model.progress import Checkpoint, Made, Mapped
+from migrator.model.progress import Checkpoint, Mapped, TableIdentity
 from migrator.model.requests.request import WHOLE, DumpRequest, RequestBook, RequestState
 from migrator.model.table import TableId
 from migrator.ports.target import TargetBatch
@@ -32,16 +32,16 @@ class LateTargets:
         holds_rows: tells whether it has any.
         forget_filled: has a joined one filled anew.
         accepted: targets whose rows so far are what the mapping makes, on an operator's word.
-        made: returns the identities of target tables; those that the server shows none of are absent.
-        made_stays: whether an identity outlives ALTER, TRUNCATE and the like. If not, only a table that is empty
+        identities: returns the identities of target tables; those that the server shows none of are absent.
+        identity_stays: whether an identity outlives ALTER, TRUNCATE and the like. If not, only a table that is empty
             is taken for another one.
     """
 
     holds_rows: Callable[[str], bool]
     forget_filled: Callable[[str], bool]
     accepted: frozenset[str] = frozenset()
-    made: Callable[[Sequence[str]], Mapping[str, Made]] = lambda _: {}
-    made_stays: bool = False
+    identities: Callable[[Sequence[str]], Mapping[str, TableIdentity]] = lambda _: {}
+    identity_stays: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +51,14 @@ class Carried:
     fed: tuple[tuple[str, TableId], ...]
     awaited: tuple[tuple[str, TableId, str], ...] = ()
     mapped: tuple[Mapped, ...] = ()
-    _given: set[str] = field(default_factory=set)
+    _written: set[str] = field(default_factory=set)
 
     def noted(self, batch: TargetBatch) -> TargetBatch:
         """The batch, which says so in the ledger."""
-        self._given.update(one.table.id.name for one in batch.rows if one.brings_rows())
-        mapped = tuple(replace(one, given=one.given or one.target in self._given) for one in self.mapped)
+        self._written.update(one.table.id.name for one in batch.rows if one.brings_rows())
+        mapped = tuple(
+            replace(one, written=one.written or one.target in self._written) for one in self.mapped
+        )
         said = replace(batch.checkpoint, fed=self.fed, awaited=self.awaited, mapped=mapped)
         return replace(batch, checkpoint=said)
 
@@ -85,7 +87,7 @@ def carry_over(
     mirrored = {table for name in joined for table in pairs[name]}
     every = [*((name, table) for name in pairs for table in pairs[name]), *((MIRROR, t) for t in mirrored)]
     if applied is None or applied.fed is None or late is None:
-        begun_before = tuple(replace(one, given=applied is not None) for one in mapped)
+        begun_before = tuple(replace(one, written=applied is not None) for one in mapped)
         return Carried(tuple(sorted(every)), mapped=begun_before)
     replaced = _replaced(applied.mapped or (), mapped, joined, late) - late.accepted
     changed = _changed(applied.mapped or (), mapped) - late.accepted
@@ -107,7 +109,7 @@ def carry_over(
     return Carried(
         tuple(sorted(pair for pair in every if pair not in waits)),
         tuple(sorted((name, table, request) for (name, table), request in waits.items())),
-        _given_so_far(applied.mapped or (), mapped, changed | replaced),
+        _written_so_far(applied.mapped or (), mapped, changed | replaced),
     )
 
 
@@ -115,7 +117,7 @@ def mapped_now(
     plans: Mapping[str, MappingPlan],
     schemas: Mapping[str, str],
     content: Callable[[MappingPlan], Fingerprint],
-    made: Mapping[str, Made],
+    identities: Mapping[str, TableIdentity],
 ) -> tuple[Mapped, ...]:
     """Returns the ledger's entry for each target's mapping.
 
@@ -123,7 +125,7 @@ def mapped_now(
         plans: of the mapping as it is now.
         schemas: where each target's table is.
         content: takes a mapping's fingerprint.
-        made: which table each one is.
+        identities: which table each one is.
     """
     taken = {name: content(plan) for name, plan in plans.items()}
     return tuple(
@@ -134,7 +136,7 @@ def mapped_now(
             _columns(plan),
             taken[name].text,
             taken[name].basis,
-            made.get(name),
+            identities.get(name),
         )
         for name, plan in plans.items()
     )
@@ -176,22 +178,22 @@ def _replaced(
         new.target
         for new in now
         if new.target in known
-        and (known[new.target].given or new.target in joined)
-        and _another(known[new.target].made, new.made)
-        and (late.made_stays or not late.holds_rows(new.target))
+        and (known[new.target].written or new.target in joined)
+        and _another(known[new.target].identity, new.identity)
+        and (late.identity_stays or not late.holds_rows(new.target))
     }
 
 
-def _another(old: Made | None, new: Made | None) -> bool:
+def _another(old: TableIdentity | None, new: TableIdentity | None) -> bool:
     """Tells whether the table is another one, in a target that is the same. A target that was put back, or moved, as
     a whole has all rows that its ledger tells of."""
     return old is not None and new is not None and old.ledger == new.ledger and old.table != new.table
 
 
-def _given_so_far(before: Iterable[Mapped], now: Iterable[Mapped], anew: set[str]) -> tuple[Mapped, ...]:
+def _written_so_far(before: Iterable[Mapped], now: Iterable[Mapped], anew: set[str]) -> tuple[Mapped, ...]:
     """Returns the entries, which say whether rows were written into the table. Versions before didn't note it."""
-    given = {mapped.target for mapped in before if mapped.given or mapped.made is None} - anew
-    return tuple(replace(new, given=new.target in given) for new in now)
+    written = {mapped.target for mapped in before if mapped.written or mapped.identity is None} - anew
+    return tuple(replace(new, written=new.target in written) for new in now)
 
 
 def _tables(plan: MappingPlan) -> list[TableId]:

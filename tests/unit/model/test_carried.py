@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from migrator.errors import MappingError, TargetError
 from migrator.model.codecs.codec import checkpoint_from_json, checkpoint_to_json
 from migrator.model.position import Position
-from migrator.model.progress import Checkpoint, Made, Mapped, TableDump
+from migrator.model.progress import Checkpoint, Mapped, TableDump, TableIdentity
 from migrator.model.requests.request import WHOLE, Doubt, RequestBook, RequestState, Scope
 from migrator.model.table import Column, TableId, TableSchema
 from migrator.model.target import TargetColumn, TargetTable
@@ -61,8 +61,8 @@ class Target:
         self.columns: tuple[str, ...] = ("k",)
         self.content, self.basis = "", ""
         self.forgotten: list[str] = []
-        self.made: dict[str, Made] = {}
-        self.made_stays = True
+        self.identities: dict[str, TableIdentity] = {}
+        self.identity_stays = True
 
     def run(self, *, empty: bool = False, **targets: tuple[TableId, ...]) -> None:
         """A run with this mapping, which applies a batch."""
@@ -76,7 +76,7 @@ class Target:
 
     def make_again(self, name: str) -> None:
         """Somebody drops a table and makes it again."""
-        self.made[name] = Made(f"after {self.made[name].table}", "ledger")
+        self.identities[name] = TableIdentity(f"after {self.identities[name].table}", "ledger")
         self.rows.discard(name)
 
     def begin(self, **targets: tuple[TableId, ...]) -> Any:
@@ -84,7 +84,9 @@ class Target:
             self.forgotten.append(name)
             return True
 
-        late = LateTargets(lambda name: name in self.rows, forget, self.accepted, made_stays=self.made_stays)
+        late = LateTargets(
+            lambda name: name in self.rows, forget, self.accepted, identity_stays=self.identity_stays
+        )
         mapped = (
             Mapped(
                 name,
@@ -93,7 +95,7 @@ class Target:
                 self.columns,
                 self.content,
                 self.basis,
-                self.made.get(name),
+                self.identities.get(name),
             )
             for name in targets
         )
@@ -300,7 +302,7 @@ def test_a_target_of_another_schema_is_another_one() -> None:
 def made_again(**begun: Any) -> Target:
     """A target of which table b was dropped and made again after a run."""
     target = Target(None)
-    target.made = {name: Made(name, "ledger") for name in ("a", "b", "j")}
+    target.identities = {name: TableIdentity(name, "ledger") for name in ("a", "b", "j")}
     target.run(**{"a": (T,), "b": (T,), "j": (T,), **begun})
     target.make_again("b")
     return target
@@ -346,7 +348,7 @@ def test_a_target_that_was_made_again_and_has_rows_must_be_emptied_or_accepted()
 
 def test_a_joined_target_that_was_made_again_is_filled_anew() -> None:
     target = made_again()
-    target.made["b"] = Made("b", "ledger")
+    target.identities["b"] = TableIdentity("b", "ledger")
     target.make_again("j")
     target.run(**EVERY)
     assert target.forgotten == ["j"]
@@ -357,14 +359,14 @@ def test_a_joined_target_that_was_made_again_is_filled_anew() -> None:
 def test_a_target_that_was_put_back_as_a_whole_and_one_that_never_got_a_row_go_on() -> None:
     """The controls: a dump of all tables has other numbers, and the rows that its ledger tells of."""
     target = made_again()
-    target.made = {name: Made(f"restored {name}", "restored") for name in target.made}
+    target.identities = {name: TableIdentity(f"restored {name}", "restored") for name in target.identities}
     target.run(**EVERY)
     target.make_again("b")
-    target.made["b"] = replace(target.made["b"], ledger="restored")
+    target.identities["b"] = replace(target.identities["b"], ledger="restored")
     with pytest.raises(TargetError, match=ANOTHER):
         target.begin(**EVERY)
     target = Target(None)
-    target.made = {"b": Made("b", "ledger")}
+    target.identities = {"b": TableIdentity("b", "ledger")}
     target.run(empty=True, b=(T,))
     target.make_again("b")
     target.run(empty=True, b=(T,))
@@ -372,7 +374,7 @@ def test_a_target_that_was_put_back_as_a_whole_and_one_that_never_got_a_row_go_o
 
 def test_where_an_identity_does_not_stay_only_an_empty_table_is_another_one() -> None:
     target = made_again()
-    target.made_stays = False
+    target.identity_stays = False
     target.rows.add("b")
     target.run(**EVERY)
     target.make_again("b")
@@ -383,7 +385,7 @@ def test_where_an_identity_does_not_stay_only_an_empty_table_is_another_one() ->
 def test_a_ledger_of_a_version_that_noted_no_identity_goes_on_and_notes_it() -> None:
     target = Target(None)
     target.run(b=(T,))
-    target.made = {"b": Made("b", "ledger")}
+    target.identities = {"b": TableIdentity("b", "ledger")}
     target.run(empty=True, b=(T,))
     target.make_again("b")
     with pytest.raises(TargetError, match=ANOTHER):
@@ -391,7 +393,7 @@ def test_a_ledger_of_a_version_that_noted_no_identity_goes_on_and_notes_it() -> 
     assert target.checkpoint is not None
     assert checkpoint_from_json(checkpoint_to_json(target.checkpoint)).mapped == target.checkpoint.mapped
     assert target.checkpoint.mapped is not None
-    assert target.checkpoint.mapped[0].given
+    assert target.checkpoint.mapped[0].written
 
 
 def plan(**changed: Any) -> MappingPlan:

@@ -12,7 +12,7 @@ from migrator.adapters.targets.mysql.refusal import explained
 from migrator.adapters.targets.mysql.rows.merge import qualified
 from migrator.adapters.targets.mysql.settings import MysqlTarget
 from migrator.adapters.targets.shared.remap import FilledTargets
-from migrator.model.progress import Made
+from migrator.model.progress import TableIdentity
 from migrator.model.table import TableId
 
 _EXISTS = "SELECT 1 FROM information_schema.tables WHERE table_schema = %s AND table_name = 'filled'"
@@ -39,11 +39,13 @@ def holds_rows(settings: MysqlTarget, target: str) -> bool:
         )
 
 
-def made(settings: MysqlTarget, tables: Sequence[str]) -> dict[str, Made]:
+def identities(settings: MysqlTarget, tables: Sequence[str]) -> dict[str, TableIdentity]:
     """Returns the times at which the tables were made. Raises ``ConnectionFailed``."""
     with catalog(settings) as session:
         times = dict(session.rows(_TIMES, [settings.server.database, [*tables, LEDGER.name]]))
-    return {name: Made(str(times[name]), str(times.get(LEDGER.name))) for name in tables if name in times}
+    return {
+        name: TableIdentity(str(times[name]), str(times.get(LEDGER.name))) for name in tables if name in times
+    }
 
 
 def forget_filled(settings: MysqlTarget, target: str) -> bool:

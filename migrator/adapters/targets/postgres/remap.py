@@ -15,7 +15,7 @@ from migrator.adapters.targets.postgres.refusal import explained
 from migrator.adapters.targets.postgres.rows.merge import qualified
 from migrator.adapters.targets.postgres.settings import PostgresTarget
 from migrator.adapters.targets.shared.remap import FilledTargets
-from migrator.model.progress import Made
+from migrator.model.progress import TableIdentity
 from migrator.model.table import TableId
 from migrator.schema.acts import act_sql
 
@@ -57,11 +57,11 @@ def holds_rows(settings: PostgresTarget, target: str) -> bool:
         return connection.execute(f"SELECT FROM {name} LIMIT 1").fetchone() is not None
 
 
-def made(settings: PostgresTarget, tables: Sequence[str]) -> dict[str, Made]:
+def identities(settings: PostgresTarget, tables: Sequence[str]) -> dict[str, TableIdentity]:
     """Returns the tables' numbers in the catalog. Raises ``ConnectionFailed``."""
     with catalog(settings) as connection:
         rows = connection.execute(_NUMBERS, [settings.server.schema, list(tables)]).fetchall()
-    return {name: Made(number, ledger) for name, number, ledger in rows}
+    return {name: TableIdentity(number, ledger) for name, number, ledger in rows}
 
 
 def forget_filled(settings: PostgresTarget, target: str) -> bool:
