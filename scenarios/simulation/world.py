@@ -71,7 +71,7 @@ _LONGEST_DRAIN = 500
 """Rounds of all actors; a run that isn't done by then is stuck."""
 _TICK_US = 100
 _OF_TARGET = "target table "
-_MADE_AGAIN = 4
+_MADE_AGAIN = 2
 """Starts with edited mappings for each that finds a target table dropped and made again."""
 _SETTINGS = 1000
 """The number of different settings that a start may have, where somebody edits them."""
