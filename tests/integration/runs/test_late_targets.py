@@ -141,6 +141,7 @@ def late(orders):
 """
 
 
+@pytest.mark.slow
 def test_a_mapping_that_fails_on_a_row_is_corrected_as_its_remedy_says(project: Project) -> None:
     """Rows applied so far are what the corrected one makes of them; the next one's aren't."""
     failing = FAILING.replace("MADE", "F.raise_error(F.lit('too many')).cast('long')")

@@ -25,6 +25,7 @@ def covered(project: Project) -> TableCoverage:
     return found.of("purchase") if found is not None else TableCoverage("purchase")
 
 
+@pytest.mark.slow
 def test_a_rogue_write_is_named_and_the_run_goes_on(
     tmp_path: Path, old_pg: Database, new_pg: Database, spark: SparkSession, capfd: pytest.CaptureFixture[str]
 ) -> None:
