@@ -179,7 +179,7 @@ def naming_nothing(source: str) -> list[str]:
 EMPTY_NAMES = frozenset({"each", "made", "told", "given", "mention", "mentions"})
 
 # Packages that are free of such names, and stay so.
-WELL_NAMED = ("scenarios", "transforms")
+WELL_NAMED = ("scenarios", "transforms", "verify")
 
 
 def empty_names(source: str) -> list[str]:
