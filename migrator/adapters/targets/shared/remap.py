@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from migrator.adapters.targets.shared.refused import ConnectionLost, StatementRefused, temporary
+from migrator.adapters.targets.shared.settings import CommonSettings
 from migrator.errors import TargetError
-from migrator.model.server import Server
 from migrator.schema.acts import ActSql, note, values
 
 ErrorT = TypeVar("ErrorT", bound=Exception)
@@ -27,25 +27,6 @@ class RemapSession(Protocol):
         ...
 
 
-class RemapSettings(Protocol):
-    """An engine's settings, as far as they say whose record it is."""
-
-    @property
-    def migration(self) -> str:
-        """Name of the migration."""
-        ...
-
-    @property
-    def server(self) -> Server:
-        """The server and the login."""
-        ...
-
-    @property
-    def reason(self) -> str:
-        """Reason that an operator gave for what the process does."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class FilledTargets:
     """The record of a migration.
@@ -57,7 +38,7 @@ class FilledTargets:
     """
 
     table: str
-    settings: RemapSettings
+    settings: CommonSettings
     history: ActSql
 
     def segments(self, session: RemapSession) -> list[tuple[str, int]]:

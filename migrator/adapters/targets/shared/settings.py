@@ -26,7 +26,12 @@ class CommonSettings(Protocol):
 
     @property
     def migration(self) -> str:
-        """Name of the migration."""
+        """Name of the migration, key of its row in the ledger."""
+        ...
+
+    @property
+    def reason(self) -> str:
+        """Reason that an operator gave for what the process does."""
         ...
 
     @property

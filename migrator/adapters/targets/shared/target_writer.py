@@ -17,10 +17,10 @@ from migrator.adapters.targets.shared.refused import (
     refused_statement,
     temporary,
 )
+from migrator.adapters.targets.shared.settings import CommonSettings
 from migrator.errors import ConnectionFailed, TargetError
 from migrator.model.ledger import Ledger
 from migrator.model.lineage import due, identity
-from migrator.model.server import Server
 from migrator.model.table import TableId
 from migrator.model.target import TargetTable
 from migrator.ports.mirror import JoinedTarget
@@ -33,25 +33,6 @@ class WriterSession(LedgerSession, Protocol):
 
     def close(self) -> None:
         """Ends the session; an open transaction is rolled back by the server. Safe to call twice."""
-        ...
-
-
-class WriterSettings(Protocol):
-    """An engine's settings, as far as they say where the target is."""
-
-    @property
-    def migration(self) -> str:
-        """Name of the migration, key of its row in the ledger."""
-        ...
-
-    @property
-    def server(self) -> Server:
-        """The server and the login."""
-        ...
-
-    @property
-    def reason(self) -> str:
-        """Reason that an operator gave for what the process does."""
         ...
 
 
@@ -69,7 +50,7 @@ class TargetWriter(ABC, Generic[SessionT, StructureT, PreparedT]):
         step: called at the points ``target.begun`` to ``target.committed``; what it raises rolls back.
     """
 
-    def __init__(self, settings: WriterSettings, ledger: LedgerTable, step: Callable[[str], None]):
+    def __init__(self, settings: CommonSettings, ledger: LedgerTable, step: Callable[[str], None]):
         self._address, self._migration = settings.server.address, settings.migration
         self._user, self._reason = settings.server.user, settings.reason
         self._ledger = ledger
