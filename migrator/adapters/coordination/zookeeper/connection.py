@@ -181,7 +181,8 @@ class ZooKeeperSession:
                 cause="; ".join(
                     part for part in (str(error) or type(error).__name__, self._said.last) if part
                 ),
-                remedy="check [coordination] hosts, TLS and login, and that most of the ensemble's members run",
+                remedy="check [coordination] hosts, TLS and login, that most of the ensemble's members run, and that "
+                "its maxClientCnxns isn't reached for this machine",
                 retryable=True,
             ) from error
 
