@@ -244,12 +244,16 @@ class _Reader:
         tls_ca = get("tls_ca")
         if tls_ca and not (root / tls_ca).is_file():
             self._problem(section, "tls_ca", f"{root / tls_ca} is no file")
+        schema = self._text(section, "schema")
+        if schema:
+            words = "databases have schemas on {} only; a database of another server is named by database"
+            self._check_engine(section, "schema", kind, lambda facts: bool(facts.schema), words)
         return Server(
             kind=kind,
             host=self._text(section, "host"),
             port=get("port") or (known.port if known else 0),
             database=self._text(section, "database"),
-            schema=self._text(section, "schema") or (known.schema if known else ""),
+            schema=schema or (known.schema if known else ""),
             user=self._text(section, "user"),
             password=Secrets(root, get, problem, self._environment).read("password"),
             tls=self._choice(section, "tls"),

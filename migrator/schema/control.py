@@ -21,6 +21,7 @@ from migrator.schema.engines import as_engine
 
 _LOGIN_REFUSED = frozenset({1044, 1045, 1049, 1130, 1698, 1820, 1862, 2026, 3159})
 """Errors of MySQL and MariaDB that trying again doesn't mend: somebody has to correct the login."""
+_USE_NEWER = "start the version that made them, or a newer one"
 _HERE = Path(__file__).parent
 
 
@@ -60,24 +61,38 @@ def upgrade_target(target: Engine | URL | str) -> None:
     _upgrade(as_engine(target), "target")
 
 
-def control_problem(target: Engine | URL | str, branch: str = "target") -> str | None:
+@dataclass(frozen=True, slots=True)
+class ControlProblem:
+    """An obstacle to making control tables, and the way past it."""
+
+    problem: str
+    remedy: str
+
+
+def control_problem(target: Engine | URL | str, branch: str = "target") -> ControlProblem | None:
     """Returns what keeps ``upgrade_target`` (or ``upgrade_source``) from working, or None. Changes nothing."""
     engine = as_engine(target)
     place, dialect = _place(engine.dialect.name, branch), DIALECTS[engine.dialect.name]
     with connected(engine) as connection:
+        there = _schema_exists(connection, place)
+        remedy = _remedy(engine, branch, there)
         try:
             if _is_current(connection, place):
                 return None
             if newer := _newer(connection, place):
-                return f"its control tables have revision {newer}, which a newer version of the migrator made"
+                problem = (
+                    f"its control tables have revision {newer}, which a newer version of the migrator made"
+                )
+                return ControlProblem(problem, _USE_NEWER)
         except DBAPIError as error:  # MariaDB doesn't tell a user without rights whether a table exists
-            return f"the control tables can't be looked for: {error.orig}"
-        if _schema_exists(connection, place):
+            return ControlProblem(f"the control tables can't be looked for: {error.orig}", remedy)
+        if there:
             question, problem = dialect.may_use, "the role may not create tables in schema migrator"
         else:
             question = dialect.may_create
             problem = "there is no schema migrator, and the role may not create it"
-        return None if not question or connection.scalar(text(question)) else problem
+        may = not question or connection.scalar(text(question))
+        return None if may else ControlProblem(problem, remedy)
 
 
 def connected(engine: Engine) -> Connection:
@@ -119,6 +134,7 @@ def _refuses(error: BaseException | None) -> bool:
 def _upgrade(engine: Engine, branch: str) -> None:
     place = _place(engine.dialect.name, branch)
     with connected(engine) as connection:
+        there = _schema_exists(connection, place)
         try:
             if _is_current(connection, place):
                 return
@@ -137,7 +153,7 @@ def _upgrade(engine: Engine, branch: str) -> None:
         except DBAPIError as error:
             if error.connection_invalidated:
                 raise _not_reached(engine, error) from None
-            raise _refused(engine, branch, str(error.orig)) from None
+            raise _refused(engine, branch, str(error.orig), there) from None
 
 
 def _alone(connection: Connection) -> None:
@@ -153,7 +169,7 @@ def _refuse_newer(engine: Engine, connection: Connection, place: _Place) -> None
             "the control tables were made by a newer version of the migrator",
             where=f"{engine.url.render_as_string(hide_password=True)}, {place.table()}",
             cause=f"their revision {found} is not known to this version",
-            remedy="start the version that made them, or a newer one",
+            remedy=_USE_NEWER,
         )
 
 
@@ -164,7 +180,7 @@ def _newer(connection: Connection, place: _Place) -> str:
     if not inspect(connection).has_table(place.versions, schema=place.schema):
         return ""
     context = MigrationContext.configure(connection, opts=place.options())
-    known = {each.revision for each in ScriptDirectory.from_config(_config()).walk_revisions()}
+    known = {script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()}
     return ", ".join(sorted(set(context.get_current_heads()) - known))
 
 
@@ -189,16 +205,19 @@ def _config() -> Config:
     return config
 
 
-def _refused(engine: Engine, branch: str, cause: str) -> MigratorError:
+def _refused(engine: Engine, branch: str, cause: str, there: bool) -> MigratorError:
     dialect, of_source = DIALECTS[engine.dialect.name], branch == "source"
     kind = SourceError if of_source else TargetError
     name = f"{CONTROL_SCHEMA}.watermark" if of_source else dialect.ledger
-    remedy = dialect.remedies[0 if of_source else 1](
-        engine.url.username or "the role", engine.url.database or ""
-    )
     return kind(
         f"the control table {name} can't be made",
         where=engine.url.render_as_string(hide_password=True),
         cause=cause.replace("\n", " ").strip(),
-        remedy=remedy,
+        remedy=_remedy(engine, branch, there),
     )
+
+
+def _remedy(engine: Engine, branch: str, there: bool) -> str:
+    of_source, of_target = DIALECTS[engine.dialect.name].remedies
+    remedy = of_source if branch == "source" else of_target
+    return remedy(engine.url.username or "the role", engine.url.database or "", there)

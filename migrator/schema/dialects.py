@@ -11,6 +11,8 @@ MYSQL_LEDGER = "migrator_ledger"
 MYSQL_HISTORY = "migrator_history"
 """Name of the history's table there."""
 
+Remedy = Callable[[str, str, bool], str]
+
 
 @dataclass(frozen=True, slots=True)
 class ControlDialect:
@@ -25,7 +27,8 @@ class ControlDialect:
         alone: statement that waits for other processes which make the same tables.
         may_use, may_create: queries whether the role may make tables in the schema, and the schema; empty where only
             trying tells.
-        remedies: statements that let a role make the tables of a source, and of a target: of role and database.
+        remedies: statements that let a role make the tables of a source, and of a target: of role and database, and
+            of whether the tables' schema is there.
     """
 
     schemas: bool
@@ -36,18 +39,25 @@ class ControlDialect:
     alone: str
     may_use: str
     may_create: str
-    remedies: tuple[Callable[[str, str], str], Callable[[str, str], str]]
+    remedies: tuple[Remedy, Remedy]
 
 
-def _remedy_of_owner(user: str, _database: str) -> str:
-    return f'as the database\'s owner: CREATE SCHEMA {CONTROL_SCHEMA} AUTHORIZATION "{user}"'
+def _remedy_of_owner(user: str, _database: str, there: bool) -> str:
+    role = '"' + user.replace('"', '""') + '"'
+    if not there:
+        return f"as the database's owner: CREATE SCHEMA {CONTROL_SCHEMA} AUTHORIZATION {role}"
+    return (
+        f"as owner of schema {CONTROL_SCHEMA}: GRANT USAGE, CREATE ON SCHEMA {CONTROL_SCHEMA} TO {role};"
+        f" GRANT ALL ON ALL TABLES IN SCHEMA {CONTROL_SCHEMA} TO {role}"
+    )
 
 
-def _remedy_on_source(user: str, _database: str) -> str:
-    return f"CREATE DATABASE {CONTROL_SCHEMA}; GRANT ALL ON {CONTROL_SCHEMA}.* TO '{user}'"
+def _remedy_on_source(user: str, _database: str, there: bool) -> str:
+    grant = f"GRANT ALL ON {CONTROL_SCHEMA}.* TO '{user}'"
+    return grant if there else f"CREATE DATABASE {CONTROL_SCHEMA}; {grant}"
 
 
-def _remedy_on_target(user: str, database: str) -> str:
+def _remedy_on_target(user: str, database: str, _there: bool) -> str:
     return f"GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON `{database}`.* TO '{user}'"
 
 
@@ -71,7 +81,7 @@ DIALECTS: Mapping[str, ControlDialect] = {
         has_history="SELECT pg_catalog.to_regclass('migrator.history') IS NOT NULL",
         now="now()",
         alone="SELECT pg_advisory_lock(hashtextextended('migrator control tables', 0))",
-        may_use="SELECT has_schema_privilege('migrator', 'CREATE')",
+        may_use="SELECT has_schema_privilege('migrator', 'CREATE') AND has_schema_privilege('migrator', 'USAGE')",
         may_create="SELECT has_database_privilege(current_database(), 'CREATE')",
         remedies=(_remedy_of_owner, _remedy_of_owner),
     ),

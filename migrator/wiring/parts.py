@@ -214,12 +214,9 @@ def change_table_script(settings: Settings) -> str:
 
 
 def revision_problem(settings: Settings) -> str | None:
-    """Returns what is wrong with the target's revisions (the user's or ours), or None. Changes nothing."""
-    database = target_database(settings)
+    """Returns what is wrong with the target's revisions (the user's own), or None. Changes nothing."""
     schema = settings.target.schema or None
-    return control.target_head_problem(database, settings.alembic, schema) or control.control_problem(
-        database
-    )
+    return control.target_head_problem(target_database(settings), settings.alembic, schema)
 
 
 def upgrade_user_target(settings: Settings) -> None:

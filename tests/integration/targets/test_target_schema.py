@@ -102,7 +102,10 @@ def test_many_at_once_make_the_ledger_once(new_pg: Database) -> None:
 def test_control_tables_of_a_newer_version_are_refused_by_name(new_pg: Database) -> None:
     upgrade_target(url_of(new_pg))
     new_pg.execute("UPDATE migrator.alembic_version SET version_num = 'target_9999'")
-    assert "target_9999" in (control_problem(url_of(new_pg)) or "")
+    problem = control_problem(url_of(new_pg))
+    assert problem is not None
+    assert "target_9999" in problem.problem
+    assert "a newer one" in problem.remedy
     with pytest.raises(TargetError, match="newer version of the migrator") as caught:
         upgrade_target(url_of(new_pg))
     assert "target_9999" in caught.value.cause
@@ -137,15 +140,27 @@ def test_a_schema_made_by_the_owner_is_enough(new_pg: Database) -> None:
     new_pg.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'secret'")
     url = url_of(new_pg, username=role, password="secret")
     try:
-        assert "may not create it" in (control_problem(url) or "")
+        missing = control_problem(url)
+        assert missing is not None
+        assert "may not create it" in missing.problem
         with pytest.raises(TargetError, match=f'CREATE SCHEMA migrator AUTHORIZATION "{role}"') as raised:
             upgrade_target(url)
         assert "secret" not in str(raised.value)
+        assert missing.remedy == raised.value.remedy
         with pytest.raises(SourceError, match=r"migrator\.watermark"):
             upgrade_source(url)
         new_pg.execute("CREATE SCHEMA migrator")
-        assert "may not create tables" in (control_problem(url) or "")
-        new_pg.execute(f"ALTER SCHEMA migrator OWNER TO {role}")
+        for right in ("USAGE", "CREATE"):  # either alone isn't enough
+            new_pg.execute(f"GRANT {right} ON SCHEMA migrator TO {role}")
+            there = control_problem(url)
+            assert there is not None
+            assert "may not create tables" in there.problem
+            new_pg.execute(f"REVOKE ALL ON SCHEMA migrator FROM {role}")
+        with pytest.raises(TargetError) as refused:
+            upgrade_target(url)
+        assert there is not None
+        assert refused.value.remedy == there.remedy
+        new_pg.execute(there.remedy.partition(": ")[2])
         assert control_problem(url) is None
         upgrade_target(url)
         upgrade_target(url)

@@ -68,6 +68,14 @@ def test_columns_of_postgresql_may_travel_as_text(tmp_path: Path) -> None:
             load(write(tmp_path, right.replace('{ prices = ["amount"], "a.b" = ["x", "y"] }', wrong)), {})
 
 
+def test_a_schema_is_refused_where_databases_have_none(tmp_path: Path) -> None:
+    text = GOOD.replace('host = "db1"', 'schema = "shop"')
+    with pytest.raises(ConfigError, match=r"source\.schema: databases have schemas on PostgreSQL only"):
+        load(write(tmp_path, text), {"SOURCE_PASSWORD": "x"})
+    right = text.replace('kind = "mariadb"', 'kind = "postgresql"')
+    assert load(write(tmp_path, right), {"SOURCE_PASSWORD": "x"}).source.schema == "shop"
+
+
 def test_postgresql_may_place_chunks_by_messages(tmp_path: Path) -> None:
     text = GOOD.replace('kind = "mariadb"', 'kind = "postgresql"').replace(
         'host = "db1"', 'placement = "message"'

@@ -10,7 +10,14 @@ from verify.readers.chunk_keys import INTEGER, KeyColumn
 from verify.readers.mysql.chunks import DIALECT as MYSQL
 from verify.readers.postgres.chunks import DIALECT as POSTGRES
 from verify.readers.snapshot import TargetColumnText
+from verify.tables.hashed_by_servers import text_hash
 from verify.tables.hashed_by_servers.digest import Pair, Pushed, pushed
+from verify.tables.hashed_by_servers.engines import (
+    _MYSQL_CLASSES,
+    _OTHERS_OF_MYSQL,
+    _POSTGRES_CLASSES,
+    HASHING,
+)
 from verify.tables.hashed_by_servers.sql_value import SqlValue
 
 DIALECTS = {"postgresql": POSTGRES, "mysql": MYSQL, "mariadb": MYSQL}
@@ -90,3 +97,15 @@ def test_an_engine_without_rules_of_its_own_has_its_rows_read() -> None:
     assert (
         pushed(("mysql", "postgresql"), (MYSQL, POSTGRES), [pair], [KeyColumn("k", "k", INTEGER)]) is not None
     )
+
+
+def test_classes_that_unlike_engines_share_are_written_by_both() -> None:
+    """Of one kind of server, values may be compared by its own text; of two kinds only by a text both have."""
+    native = {
+        "postgresql": (*_POSTGRES_CLASSES, "inet", "json", "time without time zone", "money"),
+        "mysql": (*_MYSQL_CLASSES, *_OTHERS_OF_MYSQL, "bit(3)", "geometry"),
+    }
+    of = {kind: {HASHING[kind].declared(type_) for type_ in types} for kind, types in native.items()}
+    shared = (of["postgresql"] & of["mysql"]) - {None}
+    assert {"integer", "text", "bytea", "numeric"} <= shared
+    assert shared <= set(text_hash._POSTGRES) & set(text_hash._MYSQL)

@@ -38,7 +38,6 @@ from verify.tables.hashed_by_servers.spark_numbers import WHOLE
 from verify.tables.hashed_by_servers.sql_value import SqlValue
 from verify.tables.hashed_by_servers.text_hash import (
     CELLS_MAX,
-    CLASSES,
     Cell,
     may_be_long,
 )
@@ -139,8 +138,6 @@ def pushed(
     unknown = list(dict.fromkeys(part for value in computed for part in value.unknown))
     if kinds[0] == kinds[1] and old.row_hash:
         return Pushed(_by_hash(names[0], pairs, classes, unknown), _by_hash(names[1], pairs, classes, []))
-    if any(name not in CLASSES and not name.startswith("mysql ") for name in classes):
-        return None
     long = [may_be_long(name, pair.declared()[0]) for name, pair in zip(classes, pairs, strict=True)]
     order = [
         [dialects[0].quoted(column.source) for column in key],

@@ -66,20 +66,6 @@ _MYSQL = {
     **dict.fromkeys(("float", "double", "float4", "float8"), "LOWER(HEX(LEFT(REVERSE(POINT(0, {0})), 8)))"),
     **dict.fromkeys(("numeric", "text", "date", "timestamp", "timestamptz", "time"), "{0}"),
 }
-CLASSES = (
-    "integer",
-    "numeric",
-    "text",
-    "bytea",
-    "float4",
-    "float8",
-    "bool",
-    "date",
-    "timestamp",
-    "timestamptz",
-    "time",
-)
-"""Classes of values (``verify.tables.hashed_by_servers.digest``) that all engines write alike."""
 _INSTANTS = ("timestamp", "timestamptz")
 _TIMES = (*_INSTANTS, "time")
 _INSTANT = "IF(MICROSECOND({0}), TRIM(TRAILING '0' FROM {0}), LEFT({0}, 19))"

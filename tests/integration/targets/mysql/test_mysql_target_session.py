@@ -186,6 +186,24 @@ def test_a_deadlock_is_retryable_and_leaves_nothing(new: Database) -> None:
         assert (stored(new), it.ledger_segment()) == ([1, 2], 1)
 
 
+def test_triggers_are_seen_by_a_right_of_a_role_too(new: Database, poor: Database) -> None:
+    role, user = f"r_{poor.user}", f"'{poor.user}'@'%'"
+    new.execute(TABLE, f"GRANT SELECT ON `{new.database}`.t TO {user}", f"CREATE ROLE {role}")
+
+    def warned() -> bool:
+        found = MysqlTargetWriter(settings_of(poor)).preflight(["t"])
+        return any(one.check == "trigger_rights" for one in found)
+
+    try:
+        new.execute(f"GRANT TRIGGER ON `{new.database}`.t TO {role}", f"GRANT {role} TO {user}")
+        assert warned(), "the role isn't active"
+        of = "FOR" if new.kind == "mariadb" else "TO"
+        new.execute(f"SET DEFAULT ROLE {role} {of} {user}")
+        assert not warned()
+    finally:
+        new.execute(f"DROP ROLE {role}")
+
+
 def _quietly(cursor: pymysql.cursors.Cursor, statement: str) -> None:
     try:
         cursor.execute(statement)
@@ -200,7 +218,7 @@ def test_the_remedies_of_preflight_are_all_that_a_poor_user_needs(new: Database,
     grants = f"GRANT SELECT ON `{new.database}`.t TO '{poor.user}'@'%'"
     new.execute(grants)
     found = {one.check: one for one in MysqlTargetWriter(settings_of(poor)).preflight(["t"])}
-    assert set(found) - {"control_schema"} == {"temporary", "grants"}
+    assert set(found) - {"control_schema"} == {"temporary", "grants", "trigger_rights"}
     assert found["grants"].problem == "the user lacks INSERT, UPDATE, DELETE"
     new.execute(*(one.remedy for one in found.values()))
     try:

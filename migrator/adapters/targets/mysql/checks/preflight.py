@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pymysql
 
 from migrator.adapters.targets.mysql.checks.preflight_rights import key_map_rights, mirror_rights
+from migrator.adapters.targets.mysql.checks.preflight_triggers import trigger_rights
 from migrator.adapters.targets.mysql.reflect import Catalog, catalog, reflect
 from migrator.adapters.targets.mysql.refusal import NO_PRIVILEGE
 from migrator.adapters.targets.mysql.rows.merge import columns, qualified, quoted
@@ -41,6 +42,7 @@ def preflight(settings: MysqlTarget, names: Sequence[str], beside: Beside = NOTH
         for structure in structures.values():
             findings += _table(session, settings, structure)
         findings += _tied(session, settings, structures)
+        findings += trigger_rights(session, settings, sorted(structures))
         if beside.mirror:
             findings += mirror_rights(session, settings)
         if beside.key_maps:
@@ -49,11 +51,9 @@ def preflight(settings: MysqlTarget, names: Sequence[str], beside: Beside = NOTH
         findings += ledger_findings
         if not applied:
             findings += _not_empty(session, list(structures.values()))
-    problem = control_problem(settings.engine())
-    if problem:
-        rights = "SELECT, INSERT, UPDATE, DELETE, CREATE"
-        remedy = f"GRANT {rights} ON {quoted(settings.server.database)}.* TO {_user(settings)}"
-        findings.append(Finding("control_schema", MYSQL_LEDGER, problem, remedy))
+    obstacle = control_problem(settings.engine())
+    if obstacle:
+        findings.append(Finding("control_schema", MYSQL_LEDGER, obstacle.problem, obstacle.remedy))
     return findings
 
 

@@ -91,12 +91,9 @@ def preflight(
             findings += tied_tables(connection, settings.server.user, structures)
             findings += _not_empty(connection, settings, list(structures.values()))
         findings += _mirror(connection, settings) if beside.mirror else []
-    problem = control_problem(settings.url())  # its schema has the key maps as well
-    if problem:
-        remedy = (
-            f"as the database's owner: CREATE SCHEMA migrator AUTHORIZATION {quoted(settings.server.user)}"
-        )
-        findings.append(Finding("control_schema", "migrator", problem, remedy))
+    obstacle = control_problem(settings.url())  # its schema has the key maps as well
+    if obstacle:
+        findings.append(Finding("control_schema", "migrator", obstacle.problem, obstacle.remedy))
     return findings
 
 
