@@ -48,7 +48,7 @@ from migrator.model.grants import Grants
 from migrator.model.table import TableSchema
 from migrator.ports.log_notes import LogNotes
 from migrator.ports.sequences import SourceNumbers
-from migrator.ports.source import ChunkReader, SourceCatalog
+from migrator.ports.source import ChunkReader, LogReader, SourceCatalog
 from migrator.run.capture.loop import SourcePorts
 from migrator.run.steps import Step
 from migrator.schema.engines import as_engine
@@ -163,48 +163,35 @@ def _postgres_script(source: PostgresSource) -> Callable[[Sequence[str]], str] |
     return ChangeTableCatalog(source).script if source.log == CHANGE_TABLES else None
 
 
-def _mariadb_parts(source: BinlogSource, step: Step, executors: RunThere | None) -> Source:
-    catalog = MariaCatalog(source)
+def _binlog_parts(
+    make_catalog: Callable[[BinlogSource], MariaCatalog | MysqlCatalog],
+    log_reader: Callable[[BinlogSource, Sequence[TableSchema], SameServer, LogNotes], LogReader],
+    chunk_reader: Callable[..., ChunkReader],
+) -> MakeParts[BinlogSource]:
+    """Makes a source's parts of the adapters that differ between MariaDB and MySQL."""
 
-    def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
-        same, notes = SameServer(), LogNotes()
+    def parts(source: BinlogSource, step: Step, executors: RunThere | None) -> Source:
+        catalog = make_catalog(source)
 
-        def here() -> MariaChunkReader:
-            return MariaChunkReader(source, step, same=same)
+        def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
+            same, notes = SameServer(), LogNotes()
 
-        return SourcePorts(
-            lambda: MariaLogReader(source, schemas, same, notes),
-            here,
-            _marks(source),
-            lambda: BinlogLoadMeter(source),
-            lambda: binlog_retention(source, catalog.position),
-            elsewhere=_elsewhere(executors, partial(MariaChunkReader, source, same=same), here, same),
-            notes=notes,
-        )
+            def here() -> ChunkReader:
+                return chunk_reader(source, step, same=same)
 
-    return catalog, ports
+            return SourcePorts(
+                lambda: log_reader(source, schemas, same, notes),
+                here,
+                _marks(source),
+                lambda: BinlogLoadMeter(source),
+                lambda: binlog_retention(source, catalog.position),
+                elsewhere=_elsewhere(executors, partial(chunk_reader, source, same=same), here, same),
+                notes=notes,
+            )
 
+        return catalog, ports
 
-def _mysql_parts(source: BinlogSource, step: Step, executors: RunThere | None) -> Source:
-    catalog = MysqlCatalog(source)
-
-    def ports(schemas: Sequence[TableSchema]) -> SourcePorts:
-        same, notes = SameServer(), LogNotes()
-
-        def here() -> MysqlChunkReader:
-            return MysqlChunkReader(source, step, same=same)
-
-        return SourcePorts(
-            lambda: MysqlLogReader(source, schemas, same, notes),
-            here,
-            _marks(source),
-            lambda: BinlogLoadMeter(source),
-            lambda: binlog_retention(source, catalog.position),
-            elsewhere=_elsewhere(executors, partial(MysqlChunkReader, source, same=same), here, same),
-            notes=notes,
-        )
-
-    return catalog, ports
+    return parts
 
 
 def _binlog(settings: Settings) -> BinlogSource:
@@ -281,7 +268,15 @@ POSTGRES = SourceEngine(
 )
 SOURCE_ENGINES: Mapping[str, SourceEngine[Any]] = {
     "postgresql": POSTGRES,
-    "mariadb": _binlog_engine("mariadb", _mariadb_parts, MariaChunkReader.__module__),
-    "mysql": _binlog_engine("mysql", _mysql_parts, MysqlChunkReader.__module__),
+    "mariadb": _binlog_engine(
+        "mariadb",
+        _binlog_parts(MariaCatalog, MariaLogReader, MariaChunkReader),
+        MariaChunkReader.__module__,
+    ),
+    "mysql": _binlog_engine(
+        "mysql",
+        _binlog_parts(MysqlCatalog, MysqlLogReader, MysqlChunkReader),
+        MysqlChunkReader.__module__,
+    ),
 }
 """The engines by ``kind`` in a project's file."""

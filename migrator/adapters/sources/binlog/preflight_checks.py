@@ -28,6 +28,31 @@ Setting = tuple[str, tuple[str, ...], str, str]
 """Variable, right values, what is wrong otherwise, the statement that mends it."""
 
 
+def log_settings(formats: tuple[str, ...]) -> tuple[Setting, ...]:
+    """The settings that a log of whole rows needs; ``formats``: what ``binlog_format`` may be."""
+    return (
+        (
+            "log_bin",
+            ("1",),
+            "the binary log is off",
+            "set log_bin in the server's configuration and restart it",
+        ),
+        ("binlog_format", formats, "rows must be logged as rows", "SET GLOBAL binlog_format = 'ROW'"),
+        (
+            "binlog_row_image",
+            ("FULL",),
+            "row images must be complete",
+            "SET GLOBAL binlog_row_image = 'FULL'",
+        ),
+        (
+            "binlog_row_metadata",
+            ("FULL",),
+            "the log must name columns",
+            "SET GLOBAL binlog_row_metadata = 'FULL'",
+        ),
+    )
+
+
 def version(found: str, where: str, product: str, least: tuple[int, ...]) -> Iterator[Finding]:
     """A server of the other product ("MySQL", "MariaDB"), or one that is too old; ``found`` as it says it
     itself."""

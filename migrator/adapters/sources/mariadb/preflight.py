@@ -13,42 +13,20 @@ import pymysql
 
 from migrator.adapters.sources.binlog import preflight_checks as checks
 from migrator.adapters.sources.binlog.past_the_log import who_may_write_past_the_log
-from migrator.adapters.sources.binlog.rows.charsets import one_byte_charsets
+from migrator.adapters.sources.binlog.preflight import found
 from migrator.adapters.sources.mariadb.types import logical_type
-from migrator.connections.mysql.settings import BinlogSource, connect, named_errors
-from migrator.connections.mysql.sql import query, quote, variable
+from migrator.connections.mysql.settings import BinlogSource
+from migrator.connections.mysql.sql import query, variable
 from migrator.model.finding import Finding
-from migrator.model.table import TableId
 
 MINIMUM_VERSION = (10, 11)
 _NOT_ALLOWED = 1227
-_SETTINGS = (
-    ("log_bin", ("1",), "the binary log is off", "set log_bin in the server's configuration and restart it"),
-    ("binlog_format", ("ROW",), "rows must be logged as rows", "SET GLOBAL binlog_format = 'ROW'"),
-    ("binlog_row_image", ("FULL",), "row images must be complete", "SET GLOBAL binlog_row_image = 'FULL'"),
-    (
-        "binlog_row_metadata",
-        ("FULL",),
-        "the log must name columns",
-        "SET GLOBAL binlog_row_metadata = 'FULL'",
-    ),
-)
+_SETTINGS = checks.log_settings(("ROW",))
 
 
 def preflight(source: BinlogSource, names: Sequence[str]) -> list[Finding]:
     """All findings for the named tables. Raises ``ConnectionFailed`` when the server can't be asked."""
-    connection = connect(source)
-    with named_errors(source, "preflight can't ask the source"), connection:
-        findings = [
-            *_server(connection, source),
-            *checks.grants(connection),
-            *checks.watermark_table(connection, source),
-        ]
-        findings += _tables(connection, source, names)
-        findings += checks.cascades(connection, source.server.database, names)
-        findings += checks.triggers_elsewhere(connection, source)
-        findings += checks.packets(connection, source.server.address, source.server.database, names)
-    return findings
+    return found(source, names, _server, logical_type, lambda _connection: False)
 
 
 def _server(connection: Any, source: BinlogSource) -> Iterator[Finding]:
@@ -95,31 +73,3 @@ def _replica(connection: Any, where: str) -> Iterator[Finding]:
         f"{problem}: log_slave_updates = 0",
         f"set log_slave_updates in the server's configuration and restart it{more}",
     )
-
-
-def _tables(connection: Any, source: BinlogSource, names: Sequence[str]) -> Iterator[Finding]:
-    one_byte = one_byte_charsets(connection)
-    for name in names:
-        table = TableId(source.server.database, name)
-        rows = query(
-            connection,
-            "SELECT TABLE_TYPE, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
-            (table.schema, table.name),
-        )
-        if not rows:
-            yield Finding(
-                "table",
-                str(table),
-                "the table does not exist, or the user may not SELECT from it",
-                f"check the mapping's parameter names; GRANT SELECT ON {quote(table.schema)}.* TO the user",
-            )
-            continue
-        if rows[0][0] == "SYSTEM VERSIONED":
-            yield Finding(
-                "table",
-                str(table),
-                "it is system-versioned: history rows are logged as rows",
-                "leave the table out",
-            )
-        yield from checks.kind_and_key(connection, table, *rows[0])
-        yield from checks.columns(connection, table, one_byte, logical_type)

@@ -11,25 +11,16 @@ from typing import Any
 
 from migrator.adapters.sources.binlog import preflight_checks as checks
 from migrator.adapters.sources.binlog.past_the_log import who_may_write_past_the_log
-from migrator.adapters.sources.binlog.rows.charsets import one_byte_charsets
+from migrator.adapters.sources.binlog.preflight import found
 from migrator.adapters.sources.mysql.types import logical_type
-from migrator.connections.mysql.settings import BinlogSource, connect, named_errors
-from migrator.connections.mysql.sql import query, quote, variable
+from migrator.connections.mysql.settings import BinlogSource
+from migrator.connections.mysql.sql import query, variable
 from migrator.model.finding import Finding
-from migrator.model.table import TableId
 
 MINIMUM_VERSION = (8, 0, 17)
 """Older ones can't print a FLOAT with all its digits (CAST AS DOUBLE)."""
 _SETTINGS = (
-    ("log_bin", ("1",), "the binary log is off", "set log_bin in the server's configuration and restart it"),
-    ("binlog_format", ("ROW", ""), "rows must be logged as rows", "SET GLOBAL binlog_format = 'ROW'"),
-    ("binlog_row_image", ("FULL",), "row images must be complete", "SET GLOBAL binlog_row_image = 'FULL'"),
-    (
-        "binlog_row_metadata",
-        ("FULL",),
-        "the log must name columns",
-        "SET GLOBAL binlog_row_metadata = 'FULL'",
-    ),
+    *checks.log_settings(("ROW", "")),
     (
         "binlog_row_value_options",
         ("",),
@@ -64,19 +55,7 @@ _REPLICA = (
 
 def preflight(source: BinlogSource, names: Sequence[str]) -> list[Finding]:
     """All findings for the named tables. Raises ``ConnectionFailed`` when the server can't be asked."""
-    connection = connect(source)
-    with named_errors(source, "preflight can't ask the source"), connection:
-        findings = [
-            *_server(connection, source),
-            *checks.grants(connection),
-            *checks.watermark_table(connection, source),
-        ]
-        findings += _tables(connection, source, names)
-        if not logs_cascades(connection):
-            findings += checks.cascades(connection, source.server.database, names)
-        findings += checks.triggers_elsewhere(connection, source)
-        findings += checks.packets(connection, source.server.address, source.server.database, names)
-    return findings
+    return found(source, names, _server, logical_type, logs_cascades)
 
 
 def logs_cascades(connection: Any) -> bool:
@@ -101,24 +80,3 @@ def _server(connection: Any, source: BinlogSource) -> Iterator[Finding]:
         yield from who_may_write_past_the_log(connection, where)
     if variable(connection, "binlog_expire_logs_auto_purge") != "0":
         yield from checks.retention(connection, where)
-
-
-def _tables(connection: Any, source: BinlogSource, names: Sequence[str]) -> Iterator[Finding]:
-    one_byte = one_byte_charsets(connection)
-    for name in names:
-        table = TableId(source.server.database, name)
-        rows = query(
-            connection,
-            "SELECT TABLE_TYPE, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
-            (table.schema, table.name),
-        )
-        if not rows:
-            yield Finding(
-                "table",
-                str(table),
-                "the table does not exist, or the user may not SELECT from it",
-                f"check the mapping's parameter names; GRANT SELECT ON {quote(table.schema)}.* TO the user",
-            )
-            continue
-        yield from checks.kind_and_key(connection, table, *rows[0])
-        yield from checks.columns(connection, table, one_byte, logical_type)
