@@ -81,11 +81,11 @@ class Shared:
 
     def identities(self, names: Sequence[str]) -> dict[str, TableIdentity]:
         """Returns which table each target is."""
-        return {name: TableIdentity(str(self.target.made.get(name, 0)), "ledger") for name in names}
+        return {name: TableIdentity(str(self.target.remakes.get(name, 0)), "ledger") for name in names}
 
     def make_again(self, name: str) -> None:
         """Somebody drops a target table and makes it again, of the same shape; nothing of the ledger changes."""
-        self.target.made[name] = self.target.made.get(name, 0) + 1
+        self.target.remakes[name] = self.target.remakes.get(name, 0) + 1
         self.empty(name)
 
     def empty(self, name: str) -> None:

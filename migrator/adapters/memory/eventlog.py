@@ -267,7 +267,7 @@ class MemoryRoom:
         """See the port."""
         with self._log.changed:
             manifests = self._log.manifests
-            complete = max((n for n, each in manifests.items() if each.ends_transaction), default=0)
+            complete = max((n for n, manifest in manifests.items() if manifest.ends_transaction), default=0)
             return any(number < complete for number in manifests)
 
     def kept_by(self) -> tuple[str, ...]:

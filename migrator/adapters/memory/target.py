@@ -49,14 +49,14 @@ class MemoryDatabase:
         rows: present rows by table and key.
         ledger: present ledger.
         history: every commit, oldest first.
-        made: how often a table was dropped and made again, by its name.
+        remakes: how often a table was dropped and made again, by its name.
     """
 
     tables: tuple[TargetTable, ...]
     ledger: Ledger = field(default_factory=lambda: Ledger("memory", 0, 0, None))
     rows: dict[TableId, dict[Key, Row]] = field(default_factory=dict)
     history: list[Commit] = field(default_factory=list)
-    made: dict[str, int] = field(default_factory=dict)
+    remakes: dict[str, int] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 

@@ -38,8 +38,8 @@ class FreshSegments:
     def announce(self, manifest: Manifest, data: tuple[TableData, ...]) -> None:
         """Announces that this segment exists now; ``data`` is what its files were written from, in their order."""
         rows = {
-            file.path: each.rows
-            for file, each in zip(manifest.files, data, strict=True)
+            file.path: table.rows
+            for file, table in zip(manifest.files, data, strict=True)
             if file.kind is FileKind.LOG  # dump rows are read by Spark, from the files
         }
         size_bytes = sum(table.get_total_buffer_size() for table in rows.values())

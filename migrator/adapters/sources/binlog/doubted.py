@@ -20,8 +20,8 @@ def _time(value: str, column: Column, rule: Rule) -> str:
 
 def condition(column: Column, rule: Rule) -> str:
     """SQL over the table's columns; empty where the server can't be asked."""
-    made = _CONDITIONS.get(rule.limit)
-    return made("`" + column.name.replace("`", "``") + "`", column, rule) if made else ""
+    condition_of = _CONDITIONS.get(rule.limit)
+    return condition_of("`" + column.name.replace("`", "``") + "`", column, rule) if condition_of else ""
 
 
 def _literal(text: object) -> str:

@@ -60,8 +60,8 @@ def _roles(connection: Any) -> Iterator[str]:
     if not query(connection, "SHOW COLUMNS FROM mysql.user LIKE 'is\\_role'"):
         return
     for (role,) in query(connection, "SELECT User FROM mysql.user WHERE is_role = 'Y'"):
-        given = " ; ".join(row[0] for row in query(connection, f"SHOW GRANTS FOR {quote(role)}")).upper()
-        on_server = re.findall(r"GRANT ([^;]*?) ON \*\.\* ", given)
-        rights = {right.strip() for each in on_server for right in each.split(",")}
+        statements = " ; ".join(row[0] for row in query(connection, f"SHOW GRANTS FOR {quote(role)}")).upper()
+        on_server = re.findall(r"GRANT ([^;]*?) ON \*\.\* ", statements)
+        rights = {right.strip() for privileges in on_server for right in privileges.split(",")}
         if rights & (_RIGHTS | {"ALL PRIVILEGES"}):
             yield f"role {quote(role)}"

@@ -195,9 +195,9 @@ def undecided(connection: Any, where: str) -> Iterator[Finding]:
 def grants(connection: Any) -> Iterator[Finding]:
     """The right to read the log."""
     ((user,),) = query(connection, "SELECT CURRENT_USER()")
-    given = " ; ".join(row[0] for row in query(connection, "SHOW GRANTS")).upper()
+    statements = " ; ".join(row[0] for row in query(connection, "SHOW GRANTS")).upper()
     # a role's rights show in SHOW GRANTS only while the role is active, and then they count
-    on_server = " ; ".join(re.findall(r"GRANT ([^;]*?) ON \*\.\* ", given))
+    on_server = " ; ".join(re.findall(r"GRANT ([^;]*?) ON \*\.\* ", statements))
     rights = {right.strip() for right in on_server.replace(";", ",").split(",")}
     if not rights & {"ALL PRIVILEGES", "REPLICATION SLAVE", "REPLICATION REPLICA"}:
         yield Finding(
@@ -319,7 +319,7 @@ def cascades(connection: Any, database: str, names: Collection[str]) -> Iterator
     captured = [TableId(database, name) for name in names]
     found = read_cascading(connection, database)
     watched = found.cascades(captured)
-    told = {why for watch in watched.watched.values() for why in (watch.delete, *watch.update.values())}
+    reasons = {why for watch in watched.watched.values() for why in (watch.delete, *watch.update.values())}
     only_updates = []
     for key in found.keys:
         if not key.acts() or key.child not in watched.concerned:
@@ -333,7 +333,7 @@ def cascades(connection: Any, database: str, names: Collection[str]) -> Iterator
                 f" {key.parent} can't be watched: it is in another database, or the user may not SELECT from it",
                 f"GRANT SELECT ON {quote(database)}.* TO the user; across databases: make the foreign key RESTRICT",
             )
-        elif any(why.startswith(subject) for why in told):
+        elif any(why.startswith(subject) for why in reasons):
             if key.trigger() and any(watch.delete.startswith(subject) for watch in watched.watched.values()):
                 yield _deletes_cascade(key, subject)
             else:

@@ -65,8 +65,8 @@ def _events(source: BinlogSource, file: str) -> Iterator[Event]:
     try:
         raw, heard_at = stream.take_first(), time.monotonic()
         while True:
-            for each in raw:
-                yield parser.parse(each)
+            for packet in raw:
+                yield parser.parse(packet)
             raw = stream.events(source.server.silence_s)
             if raw:
                 heard_at = time.monotonic()

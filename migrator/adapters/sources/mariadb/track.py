@@ -171,8 +171,8 @@ def proof_of(event: Event) -> Proof | None:
 
 def _others(gtids: Mapping[int, Gtid], domain: int) -> tuple[int, str, str]:
     """A domain, and what stands before and behind its GTID in a state's text: it stays while no other changes."""
-    before = "".join(f"{gtids[each]}," for each in sorted(gtids) if each < domain)
-    return domain, before, "".join(f",{gtids[each]}" for each in sorted(gtids) if each > domain)
+    before = "".join(f"{gtids[other]}," for other in sorted(gtids) if other < domain)
+    return domain, before, "".join(f",{gtids[other]}" for other in sorted(gtids) if other > domain)
 
 
 def _xa_number(body: bytes, flags: int) -> tuple[int, ...]:

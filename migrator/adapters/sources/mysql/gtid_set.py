@@ -231,8 +231,8 @@ class GrowingSet:
         own, end = self._texts[origin], f"-{number}"
         if not own.endswith(end):
             return None
-        before = [self._texts[each] for each in sorted(self._texts) if each < origin]
-        behind = [self._texts[each] for each in sorted(self._texts) if each > origin]
+        before = [self._texts[other] for other in sorted(self._texts) if other < origin]
+        behind = [self._texts[other] for other in sorted(self._texts) if other > origin]
         return ",".join([*before, own.removesuffix(str(number))]), "".join(f",{text}" for text in behind)
 
     def __str__(self) -> str:

@@ -57,7 +57,11 @@ def text_column_findings(
             yield Finding("text_columns", name, problem, "correct the name, or take it out")
             continue
         reflected = reflect(query, known[name], source.choices(known[name]))
-        kinds = {each.column.name: each.holds for each in reflected.columns} if reflected else {}
+        kinds = (
+            {reflected_column.column.name: reflected_column.holds for reflected_column in reflected.columns}
+            if reflected
+            else {}
+        )
         for column in sorted(columns) if reflected else ():
             if column not in kinds:
                 problem, remedy = (
@@ -76,27 +80,27 @@ def text_column_findings(
 
 def value_findings(query: Query, reflected: ReflectedTable) -> Iterator[Finding]:
     """Columns with values that their logical type can't hold, as far as that is told without a scan."""
-    columns = [each for each in reflected.columns if _lacks(each.column.type)]
+    columns = [column for column in reflected.columns if _lacks(column.column.type)]
     size, indexed, readable = query(_FACTS, [reflected.oid])[0]
     if not columns or not readable:
         return
-    looked = [each for each in columns if size <= _SMALL_BYTES or each.column.name in indexed]
+    looked = [column for column in columns if size <= _SMALL_BYTES or column.column.name in indexed]
     found = _looked_up(query, reflected, looked)
-    rest = [each for each in columns if each not in looked]
+    rest = [column for column in columns if column not in looked]
     if rest:
         found |= _sampled(query, reflected, rest)
-    for each in columns:
-        if each.column.name in found:
-            yield _finding(reflected, each)
+    for column in columns:
+        if column.column.name in found:
+            yield _finding(reflected, column)
 
 
 def _looked_up(query: Query, reflected: ReflectedTable, columns: Sequence[ReflectedColumn]) -> set[str]:
     if not columns:
         return set()
     table = quoted(reflected.schema.id)
-    exists = (f"EXISTS (SELECT FROM {table} WHERE {_unheld(each)})" for each in columns)
+    exists = (f"EXISTS (SELECT FROM {table} WHERE {_unheld(column)})" for column in columns)
     answers = query(f"SELECT {', '.join(exists)}", [])[0]
-    return {each.column.name for each, yes in zip(columns, answers, strict=True) if yes}
+    return {column.column.name for column, yes in zip(columns, answers, strict=True) if yes}
 
 
 def _unheld(column: ReflectedColumn) -> str:
@@ -107,7 +111,7 @@ def _unheld(column: ReflectedColumn) -> str:
 
 
 def _sampled(query: Query, reflected: ReflectedTable, columns: Sequence[ReflectedColumn]) -> set[str]:
-    kinds = {each.column.name: each for each in columns}
+    kinds = {column.column.name: column for column in columns}
     return {
         name
         for name, value in query(_SAMPLED, [reflected.oid, list(kinds)])

@@ -112,16 +112,16 @@ class BriefConnection:
         """The result of ``work(connection)``. Raises ``SourceError``, and ``ConnectionFailed``, also when
         silent."""
         kept, self._connection = self._connection, None
-        made = [kept] if kept is not None and not kept.closed else []
+        connections = [kept] if kept is not None and not kept.closed else []
 
         def run() -> Result:
-            if not made:
-                made.append(connect(self._source, self._purpose))
-                self._connected(made[0])
-            return work(made[0])
+            if not connections:
+                connections.append(connect(self._source, self._purpose))
+                self._connected(connections[0])
+            return work(connections[0])
 
         def close() -> None:
-            for connection in made:
+            for connection in connections:
                 connection.close()
 
         try:
@@ -134,7 +134,7 @@ class BriefConnection:
         except BaseException:
             close()
             raise
-        self._connection = made[0]
+        self._connection = connections[0]
         return result
 
     def _connected(self, connection: psycopg.Connection[Any]) -> None:

@@ -41,8 +41,8 @@ class MysqlNumbers:
                 for one, value in held.items()
             ]
             fed: dict[TableId, list[NextValue]] = {}
-            for each in next_values(session.rows) if self._settings.server.kind == "mariadb" else ():
-                fed.setdefault(each.sequence, []).append(each)
+            for next_value in next_values(session.rows) if self._settings.server.kind == "mariadb" else ():
+                fed.setdefault(next_value.sequence, []).append(next_value)
             for sequence, columns in fed.items():
                 if any(one.table.schema == database and one.table.name in tables for one in columns):
                     found.append(_sequence(session, sequence, columns))
@@ -61,9 +61,9 @@ class MysqlNumbers:
         """See the port. A counter waits for transactions that use its table, for ten seconds at most."""
         with catalog(self._settings) as session:
             session.rows(f"SET SESSION lock_wait_timeout = {_PATIENCE_S}")
-            for each in advances:
-                with self._refused(f"{each.sequence.name} can't be set"):
-                    session.rows(self.statement(each))
+            for advance in advances:
+                with self._refused(f"{advance.sequence.name} can't be set"):
+                    session.rows(self.statement(advance))
 
     @contextmanager
     def _refused(self, what: str) -> Iterator[None]:

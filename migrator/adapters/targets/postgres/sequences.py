@@ -95,7 +95,7 @@ class PostgresNumbers:
                 for (schema, name, step, least, greatest, cycles), columns in known.items()
             ]
             hidden = connection.execute(_HIDDEN, parameters).fetchall()
-            return [*(_read(connection, each) for each in found), *(_unseen(*row) for row in hidden)]
+            return [*(_read(connection, sequence) for sequence in found), *(_unseen(*row) for row in hidden)]
 
     def statement(self, advance: Advance) -> str:
         """Compares and sets in one statement, so that no value is taken in between but by a hair's breadth."""
@@ -110,9 +110,9 @@ class PostgresNumbers:
     def move(self, advances: Sequence[Advance]) -> None:
         """See the port. Values that sessions have cached already are theirs: PostgreSQL can't take them back."""
         with catalog(self._settings) as connection:
-            for each in advances:
+            for advance in advances:
                 with _refused(self._settings):
-                    connection.execute(self.statement(each).encode())
+                    connection.execute(self.statement(advance).encode())
 
 
 def _read(connection: psycopg.Connection[Any], found: _Found) -> NumberSequence:

@@ -211,16 +211,16 @@ class Session:
             if not self.alive():
                 return ConnectionLost(message)
             return Refusal(sqlstate="XX000", message=message)
-        given = dict(_details(error))
+        fields = dict(_details(error))
         return Refusal(
             sqlstate=error.sqlstate,
-            message=given.get("MESSAGE_PRIMARY", message),
-            detail=given.get("MESSAGE_DETAIL", ""),
-            constraint=given.get("CONSTRAINT_NAME", ""),
-            table=given.get("TABLE_NAME", ""),
-            column=given.get("COLUMN_NAME", ""),
-            context=given.get("CONTEXT", ""),
-            hint=given.get("MESSAGE_HINT", ""),
+            message=fields.get("MESSAGE_PRIMARY", message),
+            detail=fields.get("MESSAGE_DETAIL", ""),
+            constraint=fields.get("CONSTRAINT_NAME", ""),
+            table=fields.get("TABLE_NAME", ""),
+            column=fields.get("COLUMN_NAME", ""),
+            context=fields.get("CONTEXT", ""),
+            hint=fields.get("MESSAGE_HINT", ""),
         )
 
 

@@ -95,5 +95,5 @@ class PostgresTarget:
         )
 
     def _tls(self) -> dict[str, str]:
-        given = {"sslmode": self.server.tls, "sslrootcert": self.server.tls_ca}
-        return {name: value for name, value in given.items() if value}
+        options = {"sslmode": self.server.tls, "sslrootcert": self.server.tls_ca}
+        return {name: value for name, value in options.items() if value}

@@ -127,8 +127,14 @@ def one_key(table: TableId, key: Sequence[str], found: Sequence[object], compare
 
 def compared_by(columns: Sequence[Sequence[object]]) -> str:
     """Describes how a unique index compares, for messages. Takes each column's name, collation (or None) and type."""
-    told = [f"{name} by collation {collation} ({kind})" for name, collation, kind in columns if collation]
-    return f"; the target compares {', '.join(told)}, which may take different texts for one" if told else ""
+    comparisons = [
+        f"{name} by collation {collation} ({kind})" for name, collation, kind in columns if collation
+    ]
+    return (
+        f"; the target compares {', '.join(comparisons)}, which may take different texts for one"
+        if comparisons
+        else ""
+    )
 
 
 def filled(rows: pa.Table | None) -> pa.Table | None:

@@ -73,9 +73,9 @@ def _range(schema: TableSchema, request: ChunkRequest, quote_text: Quote) -> lis
     return [compared(schema, operator, key, quote_text) for operator, key in bounds if key is not None]
 
 
-def key_of(schema: TableSchema, given: Sequence[bytes | None]) -> Key:
+def key_of(schema: TableSchema, raw_values: Sequence[bytes | None]) -> Key:
     """A row's key, from its values in key order as the server's bytes."""
     values: list[Value] = []
-    for place, value in zip(schema.key_indexes(), given, strict=True):
+    for place, value in zip(schema.key_indexes(), raw_values, strict=True):
         values.append(value if value is None or schema.columns[place].type == "binary" else value.decode())
     return tuple(values)

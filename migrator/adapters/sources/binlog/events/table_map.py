@@ -206,14 +206,16 @@ def _assemble(
         )
 
 
-def _collations(optional: dict[int, bytes], places: list[int], default: int, each: int) -> dict[int, int]:
+def _collations(
+    optional: dict[int, bytes], places: list[int], default: int, per_column: int
+) -> dict[int, int]:
     """Collation ids of the columns at ``places``: one default with exceptions, or one each."""
     if default in optional:
         first, *pairs = _Reader(optional[default]).numbers()
         exceptions = dict(zip(pairs[::2], pairs[1::2], strict=True))
         return {place: exceptions.get(number, first) for number, place in enumerate(places)}
-    if each in optional:
-        return dict(zip(places, _Reader(optional[each]).numbers(), strict=True))
+    if per_column in optional:
+        return dict(zip(places, _Reader(optional[per_column]).numbers(), strict=True))
     return {}
 
 

@@ -86,8 +86,8 @@ def events_to_end(stream: PacketStream, silence_s: float) -> Generator[Event]:
     try:
         raw, heard_at = stream.take_first(), time.monotonic()
         while True:
-            for each in raw:
-                event = parser.parse(each)
+            for packet in raw:
+                event = parser.parse(packet)
                 before, beat = beat, (event.body, event.end) if event.type in HEARTBEATS else None
                 if beat is not None and beat == before:  # there is no more
                     return

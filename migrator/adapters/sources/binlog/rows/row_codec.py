@@ -223,11 +223,11 @@ class RowCodec:
                 array = None
             if array is not None:
                 return array
-        given = self._texts_of(reading, cells)
-        values: list[Value] = list(given)
+        texts = self._texts_of(reading, cells)
+        values: list[Value] = list(texts)
         if cells.valid is not None:
-            each = iter(given)
-            values = [next(each) if valid else None for valid in cells.valid.tolist()]
+            remaining = iter(texts)
+            values = [next(remaining) if valid else None for valid in cells.valid.tolist()]
         one = TableSchema(self._schema.id, (reading.column,), ())
         return columns_to_table(one, [values]).column(0)
 

@@ -37,8 +37,8 @@ class _Steps(dict[int, Callable[[bytes, int], int]]):
     def __missing__(self, nulls: int) -> Callable[[bytes, int], int]:
         if len(self) >= _MOST_PATTERNS:
             self.clear()
-        given = [plan for i, plan in enumerate(self._plans) if not nulls >> i & 1]
-        lines = ["def step(data, at):", *(f" {line}" for line in _steps(given)), " return at"]
+        present = [plan for i, plan in enumerate(self._plans) if not nulls >> i & 1]
+        lines = ["def step(data, at):", *(f" {line}" for line in _steps(present)), " return at"]
         names: dict[str, object] = {"from_bytes": int.from_bytes}
         exec(compile("\n".join(lines), "<step>", "exec"), names)
         step: Callable[[bytes, int], int] = names["step"]  # type: ignore[assignment]

@@ -90,8 +90,8 @@ class Cascades:
         shown = [(str(table), watch.delete, sorted(watch.update)) for table, watch in self.watched.items()]
         if not shown and not self.triggers:
             return ""
-        told = repr((sorted(shown), sorted(self.triggers)))
-        return hashlib.blake2b(told.encode(), digest_size=8).hexdigest()
+        content = repr((sorted(shown), sorted(self.triggers)))
+        return hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
 
 
 def read_foreign_keys(connection: Any, database: str) -> list[ForeignKey]:
@@ -114,7 +114,7 @@ def read_foreign_keys(connection: Any, database: str) -> list[ForeignKey]:
     for row in rows:
         found.setdefault((row[1], row[0]), []).append(row)
     hidden = sorted({table for (table, _), parts in found.items() if parts[0][6] is None})
-    told = {table: _statement(connection, TableId(database, table)) for table in hidden}
+    statements = {table: _statement(connection, TableId(database, table)) for table in hidden}
     return [
         ForeignKey(
             name,
@@ -122,7 +122,7 @@ def read_foreign_keys(connection: Any, database: str) -> list[ForeignKey]:
             TableId(parts[0][3], parts[0][4]),
             tuple(part[2] for part in parts),
             tuple(part[5] for part in parts),
-            *((parts[0][6], parts[0][7]) if table not in told else rules(told[table], name)),
+            *((parts[0][6], parts[0][7]) if table not in statements else rules(statements[table], name)),
         )
         for (table, name), parts in found.items()
     ]
@@ -140,7 +140,7 @@ def rules(statement: str, name: str) -> tuple[str, str]:
     """
     names = {f"`{name.replace('`', '``')}`", '"' + name.replace('"', '""') + '"', name}
     for line in map(str.strip, statement.splitlines()):
-        if any(line.startswith(f"CONSTRAINT {each} FOREIGN KEY ") for each in names):
+        if any(line.startswith(f"CONSTRAINT {spelling} FOREIGN KEY ") for spelling in names):
             found = _RULES.search(line)
             return (found[1] or "RESTRICT", found[2] or "RESTRICT") if found else (_MOST, _MOST)
     return _MOST, _MOST

@@ -95,8 +95,8 @@ class StatementReader:
             return
         cursor.at = kind + 1
         cursor.skip("IF NOT EXISTS", "IF EXISTS")
-        made = cursor.table()
-        if made is None or captured(TableId(made.schema, "")) is not None:
+        subject = cursor.table()
+        if subject is None or captured(TableId(subject.schema, "")) is not None:
             return  # whoever uses it names our database
         names = {unquoted(word) for word in cursor.words}
         if any(captured(TableId(name, "")) is not None for name in (query.database, *names)):

@@ -109,7 +109,7 @@ class CapturedTables:
     ):
         self._fold = fold_case
         self._ids = {self._folded(schema.id): schema.id for schema in tables}
-        self._given = {schema.id: schema for schema in tables}
+        self._schemas = {schema.id: schema for schema in tables}
         self._keys = {schema.id: schema.key for schema in tables}
         self._databases = {self._folded(TableId(schema.id.schema, "")).schema for schema in tables}
         self._read_catalog = read_catalog
@@ -134,7 +134,7 @@ class CapturedTables:
     def schema(self, table: TableId) -> TableSchema:
         """A captured table as the catalog had it when reading began, or when it was last asked."""
         known = self._catalog.get(table)
-        return self._given[table] if known is None else known.schema
+        return self._schemas[table] if known is None else known.schema
 
     def judged(self, statement: Statement, track: Track) -> Statement:
         """A statement by what is known of the tables that it is about."""

@@ -175,7 +175,7 @@ class CascadeGuard:
             return
         change = altered(query)
         if change.dropped_trigger in self._cascades.triggers:
-            triggers = [each for each in self._found.triggers if each.name != change.dropped_trigger]
+            triggers = [trigger for trigger in self._found.triggers if trigger.name != change.dropped_trigger]
             self._found = replace(self._found, triggers=triggers)
             self._follow()
         for table in change.moved:

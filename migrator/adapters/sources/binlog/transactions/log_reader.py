@@ -277,7 +277,7 @@ class BinlogReader(ABC):
         """Waits for events; not long where there is a place to tell already (``gather``)."""
         until = min(deadline, self._progress_at + _PROGRESS_EVERY_S) if gather else deadline
         self._raw, self._at = stream.events(max(0.0, until - time.monotonic()), gather), 0
-        self._stirred = self._stirred or any(each[_TYPE_AT] not in HEARTBEATS for each in self._raw)
+        self._stirred = self._stirred or any(packet[_TYPE_AT] not in HEARTBEATS for packet in self._raw)
 
     def _early(self, deadline: float) -> bool:
         """Returns whether the next place may wait for more, so soon after the last one that was told."""

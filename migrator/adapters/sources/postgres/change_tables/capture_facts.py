@@ -154,7 +154,7 @@ def undisturbed(
             raise _changed(schema, table, where)
         problems = list(findings(query, table))
         if problems:
-            raise _gap(name, "; ".join(each.problem for each in problems), where)
+            raise _gap(name, "; ".join(finding.problem for finding in problems), where)
         if known is None or schema.id in fresh or known.get(name) in (found[name], former[name]):
             continue
         if known.get(name, "")[:8] in (found[name][:8], former[name][:8]):
@@ -178,11 +178,11 @@ def missing_for(choices: Choices, query: Query, table: TableId) -> list[str]:
             remedy=f"put the other one back, or {_ANEW}",
         )
     found = list(findings(query, reflected))
-    steps = [each.remedy.removesuffix(REMEDY).rstrip("; ") for each in found]
+    steps = [finding.remedy.removesuffix(REMEDY).rstrip("; ") for finding in found]
     others = sorted({row[2] for row in query(_STRANGE_HERE, _watched([table])) if row[0] == "other"})
-    steps += [f"DROP TRIGGER IF EXISTS {identifier(COMMAND_TRIGGER)} ON {each}" for each in others]
-    steps += [REMEDY] if any(each.remedy.endswith(REMEDY) for each in found) else []
-    return [each for each in dict.fromkeys(steps) if each]
+    steps += [f"DROP TRIGGER IF EXISTS {identifier(COMMAND_TRIGGER)} ON {other}" for other in others]
+    steps += [REMEDY] if any(finding.remedy.endswith(REMEDY) for finding in found) else []
+    return [step for step in dict.fromkeys(steps) if step]
 
 
 def findings(query: Query, table: ReflectedTable) -> Iterator[Finding]:
@@ -212,7 +212,7 @@ def findings(query: Query, table: ReflectedTable) -> Iterator[Finding]:
 
 
 def _unfit_columns(table: ReflectedTable, changes: ReflectedTable) -> Iterator[str]:
-    has = {each.column.name: each.column.source_type for each in changes.columns}
+    has = {reflected.column.name: reflected.column.source_type for reflected in changes.columns}
     for column, declared in [*METADATA, *columns(table)]:
         if has.get(column) != declared:
             yield f"the change table's column {column!r} is {has.get(column, 'missing')}, not {declared}"
@@ -274,9 +274,9 @@ def _strange(query: Query, table: TableId) -> Iterator[Finding]:
 def _changed(schema: TableSchema, table: ReflectedTable | None, where: str) -> SchemaError:
     cause = "it is gone"
     if table is not None:
-        was = {each.name: each.source_type for each in schema.columns}
-        now = {each.name: each.source_type for each in table.schema.columns}
-        names = sorted(each for each in was.keys() | now.keys() if was.get(each) != now.get(each))
+        was = {column.name: column.source_type for column in schema.columns}
+        now = {column.name: column.source_type for column in table.schema.columns}
+        names = sorted(name for name in was.keys() | now.keys() if was.get(name) != now.get(name))
         cause = (
             f"columns differ: {', '.join(names)}"
             if names

@@ -64,7 +64,7 @@ def identifier(name: str) -> str:
 def columns(table: ReflectedTable) -> list[tuple[str, str]]:
     """Names and types of the captured columns; a domain's own type, because its checks are not the change
     table's."""
-    return [(each.column.name, each.base_declared) for each in table.columns]
+    return [(reflected.column.name, reflected.base_declared) for reflected in table.columns]
 
 
 def function_body(table: ReflectedTable) -> str:
@@ -142,7 +142,7 @@ def script(
     """
     check_names([table.schema.id for table in tables])
     common = [_COMMON.strip()]
-    common += [made for name, body, made in _FUNCTIONS if (bodies or {}).get(name) != body]
+    common += [statement for name, body, statement in _FUNCTIONS if (bodies or {}).get(name) != body]
     parts = ["\n".join(common), *(_table_script(table) for table in tables), _grants(role, forget)]
     return "BEGIN;\nSET LOCAL lock_timeout = '10s';\n\n" + "\n\n".join(parts) + "\n\nCOMMIT;\n"
 

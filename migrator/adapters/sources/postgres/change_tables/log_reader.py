@@ -206,12 +206,12 @@ class ChangeTableLogReader:
         self._step("changes.poll")
         self._begin(place, replace(place, to=view.snapshot), view.clock_us)
 
-    def _begin(self, told: Place, place: Place, clock_us: int) -> None:
-        """Begins the poll that ``place`` names; ``told``: the place whose last change is known."""
+    def _begin(self, known_place: Place, place: Place, clock_us: int) -> None:
+        """Begins the poll that ``place`` names; ``known_place``: whose last change is known."""
         known = dict(place.capture)
 
         def find(connection: Any) -> tuple[list[Fresh], LastChange]:
-            _, before = self._checked(connection, told, known)
+            _, before = self._checked(connection, known_place, known)
             with _read_only(connection):
                 found = fresh(connection, [(table, self._condition(place, table)) for table in self._tables])
                 # Of all changes, also those that another table of a captured one's name left.

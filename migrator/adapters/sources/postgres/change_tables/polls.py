@@ -124,16 +124,16 @@ def read_part(connection: Any, found: Sequence[Fresh], after: int, part_rows: in
     """The next changes of a poll, after a sequence number; at least one unless there are none."""
     if not found:
         return Part((), after, last=True)
-    high = max(each.high for each in found)
-    low = max(after, min(each.low for each in found) - 1)
+    high = max(rows.high for rows in found)
+    low = max(after, min(rows.low for rows in found) - 1)
     selects = [
-        _select(n, each.table, f"{each.condition} AND {_P} > {low} AND {_P} <= {high}")
-        for n, each in enumerate(found)
+        _select(n, rows.table, f"{rows.condition} AND {_P} > {low} AND {_P} <= {high}")
+        for n, rows in enumerate(found)
     ]
     connection.execute(
         f"DECLARE poll NO SCROLL CURSOR FOR SELECT * FROM ({' UNION ALL '.join(selects)}) AS new_row ORDER BY 2, 3"
     )
-    tables = [(each.table.schema.id, _binary(each.table)) for each in found]
+    tables = [(rows.table.schema.id, _binary(rows.table)) for rows in found]
     changes: list[RowChange] = []
     size, place = 0, after
     for seen, change, change_bytes in _changes(connection, tables):
@@ -148,7 +148,7 @@ def read_part(connection: Any, found: Sequence[Fresh], after: int, part_rows: in
 
 def _select(number: int, table: ReflectedTable, condition: str) -> str:
     """A table's new rows as text, the same text that the log and chunks have."""
-    values = ", ".join(each.printed(identifier(each.column.name)) for each in table.columns)
+    values = ", ".join(reflected.printed(identifier(reflected.column.name)) for reflected in table.columns)
     name = quoted(change_table(table.schema.id))
     return f"SELECT {number}, {_P}, {_O}, ARRAY[{values}]::text[] FROM {name} WHERE {condition}"
 

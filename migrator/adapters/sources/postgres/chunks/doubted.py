@@ -22,8 +22,8 @@ def _time(value: str, column: Column, rule: Rule) -> str:
 
 def condition(column: Column, rule: Rule) -> str:
     """SQL over the columns of ``source_row``; empty where the server can't be asked."""
-    made = _CONDITIONS.get(rule.limit)
-    return made(f"source_row.{_identifier(column.name)}", column, rule) if made else ""
+    condition_of = _CONDITIONS.get(rule.limit)
+    return condition_of(f"source_row.{_identifier(column.name)}", column, rule) if condition_of else ""
 
 
 def _identifier(name: str) -> str:

@@ -33,7 +33,7 @@ Preparing = Callable[[Query, TableId], Sequence[str]]
 
 def table_numbers(query: Query, tables: Sequence[TableId]) -> dict[TableId, int]:
     """The numbers of these tables; without those that are gone."""
-    rows = query(_NUMBERS, [[each.schema for each in tables], [each.name for each in tables]])
+    rows = query(_NUMBERS, [[table.schema for table in tables], [table.name for table in tables]])
     return {TableId(schema, name): number for schema, name, number in rows}
 
 

@@ -96,8 +96,10 @@ class Tree:
     def to_json(self) -> dict[str, Any]:
         """Returns the text for the notes; a file that is a partition's first isn't told."""
         rows: list[list[Any]] = []
-        for oid, each in sorted(self.partitions.items()):
-            rows.append([oid, each.name, each.version, *([each.file] if each.file != oid else [])])
+        for oid, partition in sorted(self.partitions.items()):
+            rows.append(
+                [oid, partition.name, partition.version, *([partition.file] if partition.file != oid else [])]
+            )
         return {"bound": self.bound, "emptied": list(self.emptied), "tree": rows}
 
     @classmethod
@@ -133,7 +135,7 @@ def found_partitions(query: Query, slot: str, tables: Sequence[TableId]) -> dict
     """The partitioned ones among these tables, as they are now."""
     found: dict[TableId, _Seen] = {}
     partitions: dict[TableId, dict[int, Partition]] = {}
-    captured = [slot, [each.schema for each in tables], [each.name for each in tables]]
+    captured = [slot, [table_id.schema for table_id in tables], [table_id.name for table_id in tables]]
     for schema, root, is_root, oid, name, version, adopted, recent, file, writer, bound in query(
         _PARTITIONS, captured
     ):
@@ -170,13 +172,13 @@ class PartitionWatch:
     def next(self, query: Query, table: TableId, known: Tree, seen: _Seen | None) -> Tree:
         """Returns what is known after this look. Raises SchemaError, named, for what came or went."""
         now = seen.tree.partitions if seen is not None else {}
-        for oid, each in now.items():
-            new = oid not in known.partitions or known.partitions[oid].version != each.version
+        for oid, partition in now.items():
+            new = oid not in known.partitions or known.partitions[oid].version != partition.version
             if new and seen is not None and oid in seen.adopted:
-                raise _attached(table, each)
-        for oid, each in known.partitions.items():
+                raise _attached(table, partition)
+        for oid, partition in known.partitions.items():
             if oid not in now:
-                raise _detached(table, each)
+                raise _detached(table, partition)
         if (
             seen is None or table in self._doubts
         ):  # which is decided first: a later look might never come to an end
@@ -195,7 +197,7 @@ class PartitionWatch:
 
     def emptied(self, table: TableId, known: Tree, xid: int) -> Tree:
         """The log has a TRUNCATE of the whole table by this transaction. What is known then."""
-        emptied = (*(each for each in known.emptied if each != xid), xid)[-2:]
+        emptied = (*(earlier for earlier in known.emptied if earlier != xid), xid)[-2:]
         doubt = self._doubts.get(table)
         if doubt is not None:
             doubt.writers = {oid: writer for oid, writer in doubt.writers.items() if writer != xid}
@@ -225,8 +227,9 @@ def _unexplained(query: Query, table: TableId, known: Tree, seen: _Seen) -> dict
     """Partitions that may have been emptied since what is known, and who wrote their row."""
     changed = [
         oid
-        for oid, each in seen.tree.partitions.items()
-        if each.file != (known.partitions[oid].file if oid in known.partitions else oid if each.file else 0)
+        for oid, partition in seen.tree.partitions.items()
+        if partition.file
+        != (known.partitions[oid].file if oid in known.partitions else oid if partition.file else 0)
         and seen.writers[oid] not in known.emptied
     ]
     old = [oid for oid in changed if oid in known.partitions]

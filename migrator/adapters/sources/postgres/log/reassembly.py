@@ -140,13 +140,13 @@ class Reassembly:
 
     def collected_bytes(self) -> int:
         """Bytes of the transactions whose outcome isn't known yet."""
-        return sum(each.bytes for each in self._open.values() if each is not None)
+        return sum(transaction.bytes for transaction in self._open.values() if transaction is not None)
 
     def close(self) -> None:
         """Forgets what was collected: the server sends it again."""
-        for each in self._open.values():
-            if each is not None:
-                each.close()
+        for transaction in self._open.values():
+            if transaction is not None:
+                transaction.close()
         if self._whole is not None:
             self._whole.close()
         self._open.clear()

@@ -50,9 +50,9 @@ class ReplicationStream:
         self._step = step
         self._connection = connect(source, "log", replication="database")
         self._pg: Any = self._connection.pgconn
-        self._acknowledged = self._told = 0
+        self._acknowledged = self._reported = 0
         self._received = 0
-        self._heard_at = self._told_at = time.monotonic()
+        self._heard_at = self._reported_at = time.monotonic()
         self._asked = False
         self._warning = ""
         self._came = 0
@@ -108,9 +108,9 @@ class ReplicationStream:
         if result.status != pq.ExecStatus.COPY_BOTH:
             raise self._failure(result)
         self._pg.nonblocking = 1
-        self._acknowledged = self._told = confirmed_lsn
+        self._acknowledged = self._reported = confirmed_lsn
         self._received = start_lsn
-        self._heard_at = self._told_at = time.monotonic()
+        self._heard_at = self._reported_at = time.monotonic()
 
     def take(self, most: int) -> list[bytes]:
         """Messages already received, at most so many: pgoutput's, and keepalives (see ``wal_end``). Never
@@ -174,7 +174,7 @@ class ReplicationStream:
         now_us = int(time.time() * 1e6) - POSTGRES_EPOCH_US
         received = max(self._received, self._acknowledged)
         flushed = self._acknowledged
-        newer = flushed > self._told
+        newer = flushed > self._reported
         if self._over:  # nobody listens any more; the next ``take`` says why
             return
         if newer:
@@ -184,7 +184,7 @@ class ReplicationStream:
             self._pg.flush()
         except psycopg.OperationalError as error:
             raise self._lost(str(error)) from error
-        self._told, self._told_at = flushed, time.monotonic()
+        self._reported, self._reported_at = flushed, time.monotonic()
         if newer:
             self._step("log.acknowledged")
 
@@ -227,7 +227,7 @@ class ReplicationStream:
         if silent_s > self._source.server.silence_s and not self._asked:
             self._asked = True
             self.tell(ask=True)
-        elif now - self._told_at >= _STATUS_INTERVAL_S:
+        elif now - self._reported_at >= _STATUS_INTERVAL_S:
             self.tell()
 
     def _consume(self) -> None:

@@ -95,7 +95,7 @@ class Structure:
 
 def found_structures(query: Query, tables: Sequence[TableId]) -> dict[TableId, Structure]:
     """The tables as they are now. Raises ``SchemaError`` for one that another table inherits from."""
-    files = query(_FILES, [[each.schema for each in tables], [each.name for each in tables]])
+    files = query(_FILES, [[table.schema for table in tables], [table.name for table in tables]])
     columns: dict[int, dict[str, tuple[int, str]]] = {}
     types: dict[int, dict[str, str]] = {}
     oids = [row[2] for row in files]

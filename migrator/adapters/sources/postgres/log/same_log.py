@@ -135,13 +135,13 @@ class LogProof:
 
     def _refuse(self, found: str) -> None:
         last = self._last
-        told = "no change of ours"
+        known = "no change of ours"
         if last is not None:
-            told = f"transaction {last.xid} at {format_lsn(last.lsn)} as the last one with changes of ours"
+            known = f"transaction {last.xid} at {format_lsn(last.lsn)} as the last one with changes of ours"
         raise GapError(
             "the source's log isn't the log that was read",
             where=f"slot {self._source.slot} at {self._source.server.address}",
-            cause=f"up to this place it had {told}, but {found}: the source was put back to an earlier state and"
+            cause=f"up to this place it had {known}, but {found}: the source was put back to an earlier state and"
             " written to since, or this is a copy of it",
             remedy="connect to the server read before, else start the migration anew"
             " (docs/how-to/start-anew.md): the target may have what the restore took back",

@@ -269,7 +269,7 @@ class UnloggedChanges:
         self._notes.note(table, _text({**_parsed(self._notes.of(table)), part: content}))
 
     def _look_at_labels(self, query: Query, tables: Sequence[TableId]) -> None:
-        captured = [[each.schema for each in tables], [each.name for each in tables]]
+        captured = [[table_id.schema for table_id in tables], [table_id.name for table_id in tables]]
         found: dict[TableId, dict[int, _Label]] = {table: {} for table in tables}
         for schema, name, oid, type_name, text, order, version in query(_LABELS, captured):
             found[TableId(schema, name)][oid] = _Label(type_name, text, order, version)
@@ -321,15 +321,17 @@ def _parsed(note: str) -> dict[str, Any]:
 
 def _text(parts: Mapping[str, Any]) -> str:
     """Inverse of ``_parsed``."""
-    told: Any = (
+    document: Any = (
         parts if any(content for part, content in parts.items() if part != _ENUMS) else parts.get(_ENUMS)
     )
-    return json.dumps(told, ensure_ascii=False, separators=(",", ":")) if told else ""
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")) if document else ""
 
 
 def _noted(labels: Mapping[int, _Label]) -> list[list[Any]]:
     """Labels of a table by their number, to be noted."""
-    return [[oid, each.type, each.text, each.order, each.version] for oid, each in sorted(labels.items())]
+    return [
+        [oid, label.type, label.text, label.order, label.version] for oid, label in sorted(labels.items())
+    ]
 
 
 def _labels(noted: Sequence[Sequence[Any]]) -> dict[int, _Label]:

@@ -95,9 +95,9 @@ def _names(session: Session, structure: Structure, copy: Structure) -> dict[str,
         for table in (copy, structure)
     )
     return {
-        own[1:-1].replace("``", "`"): given[1:-1].replace("``", "`")
-        for own, given in zip(*found, strict=False)
-        if own != given
+        own[1:-1].replace("``", "`"): original[1:-1].replace("``", "`")
+        for own, original in zip(*found, strict=False)
+        if own != original
     }
 
 

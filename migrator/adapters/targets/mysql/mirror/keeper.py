@@ -24,7 +24,7 @@ class MysqlMirrorKeeper(MirrorKeeper[Session, Scratch]):
         super().__init__()
         self._settings = settings
 
-    def _made(
+    def _mirror_columns(
         self, session: Session, targets: Sequence[JoinedTarget], ledger: Ledger
     ) -> dict[TableId, tuple[str, ...]]:
         return MirrorTables(session, self._settings, ledger).prepare(targets)

@@ -149,8 +149,8 @@ def _check_times(texts: pa.ChunkedArray, digits: int) -> None:
 
 def _check_members(storage: Storage, texts: pa.ChunkedArray) -> None:
     """The server takes digits for a place in the list, and spells a member as the list does."""
-    given = pc.unique(pc.drop_null(texts)).to_pylist()
-    for text in given:
+    distinct = pc.unique(pc.drop_null(texts)).to_pylist()
+    for text in distinct:
         parts = [text] if storage.base == "enum" else text.split(",") if text else []
         unknown = [part for part in parts if part not in storage.members]
         if unknown:
@@ -160,16 +160,17 @@ def _check_members(storage: Storage, texts: pa.ChunkedArray) -> None:
 
 
 def _bytes(storage: Storage, values: pa.ChunkedArray) -> Encoded:
-    given = values.cast(pa.binary())
+    binary = values.cast(pa.binary())
     if storage.length:
-        shorter = pc.less(pc.binary_length(given), storage.length)
+        shorter = pc.less(pc.binary_length(binary), storage.length)
         _refuse(shorter, f"fewer than {storage.length} bytes would be filled up with zeros")
-    return Encoded(hexadecimal(given), "UNHEX({0})")
+    return Encoded(hexadecimal(binary), "UNHEX({0})")
 
 
 def _bits(storage: Storage, values: pa.ChunkedArray) -> Encoded:
-    given = values.cast(pa.binary())
+    binary = values.cast(pa.binary())
     _refuse(
-        pc.not_equal(pc.binary_length(given), storage.length), f"the column's bits are {storage.length} bytes"
+        pc.not_equal(pc.binary_length(binary), storage.length),
+        f"the column's bits are {storage.length} bytes",
     )
-    return Encoded(hexadecimal(given), "CAST(CONV({0}, 16, 10) AS UNSIGNED)")
+    return Encoded(hexadecimal(binary), "CAST(CONV({0}, 16, 10) AS UNSIGNED)")

@@ -18,7 +18,7 @@ class StagingTables:
     def __init__(self, session: Session):
         self._session = session
         self._names: dict[Place, str] = {}
-        self._made = 0
+        self._count = 0
         self._used: set[str] = set()
 
     def clean(self, wanted: int) -> None:
@@ -40,8 +40,8 @@ class StagingTables:
         """
         name = self._names.get((owner, body))
         if name is None:
-            self._made += 1
-            name = f"migrator_stage_{self._made}"
+            self._count += 1
+            name = f"migrator_stage_{self._count}"
             self._session.make_temporary(name, body)
             self._names[owner, body] = name
         self._used.add(name)

@@ -181,13 +181,13 @@ def _table(
             Finding("row_security", subject, "row security hides or refuses rows from the role", remedy)
         )
     for trigger, always, pathless in connection.execute(_TRIGGERS, [name]):
-        told = "also while the dump runs" if always else "for log changes, but not while the dump runs"
+        occasion = "also while the dump runs" if always else "for log changes, but not while the dump runs"
         remedy = f"ALTER TABLE {name} DISABLE TRIGGER {quoted(trigger)} until cut-over, if it changes data"
         if pathless:
-            told += ", and what it names without a schema is looked for in pg_catalog only"
+            occasion += ", and what it names without a schema is looked for in pg_catalog only"
             remedy += f"; else ALTER FUNCTION {pathless} SET search_path = {quoted(settings.server.schema)}, pg_temp"
         findings.append(
-            Finding("trigger", f"{subject}.{trigger}", f"the trigger fires {told}", remedy, fatal=False)
+            Finding("trigger", f"{subject}.{trigger}", f"the trigger fires {occasion}", remedy, fatal=False)
         )
     for storage in structure.storage:
         if storage.base in _UNSTABLE_TYPES:

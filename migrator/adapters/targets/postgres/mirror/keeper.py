@@ -27,7 +27,7 @@ class PostgresMirrorKeeper(MirrorKeeper[Session, Scratch]):
         if self._scratch is not None:
             self._scratch[1].rolled_back()
 
-    def _made(
+    def _mirror_columns(
         self, session: Session, targets: Sequence[JoinedTarget], ledger: Ledger
     ) -> dict[TableId, tuple[str, ...]]:
         return prepare(session, self._migration, targets, ledger)

@@ -111,11 +111,11 @@ def _as_text(storage: Storage, values: pa.ChunkedArray) -> Encoded:
     return Encoded(texts, "text", f"CAST({{0}} AS {storage.cast})", direct=False, lost=lost(storage, "{0}"))
 
 
-def _check_float4(given: pa.ChunkedArray, found: pa.ChunkedArray) -> None:
-    if not pa.types.is_float64(given.type):
+def _check_float4(values: pa.ChunkedArray, found: pa.ChunkedArray) -> None:
+    if not pa.types.is_float64(values.type):
         return
     again = found.cast(pa.float64())
-    same = pc.or_(pc.equal(again, given), pc.and_(pc.is_nan(again), pc.is_nan(given)))
+    same = pc.or_(pc.equal(again, values), pc.and_(pc.is_nan(again), pc.is_nan(values)))
     if not pc.all(same, min_count=0).as_py():
         raise pa.ArrowInvalid("digits that a 32-bit float doesn't hold would be rounded")
 

@@ -18,7 +18,7 @@ class Scratch:
         self._names: dict[tuple[str, Columns], str] = {}
         self._used: set[str] = set()
         self._new: list[tuple[str, Columns]] = []
-        self._made = 0
+        self._count = 0
 
     def begin(self) -> None:
         """A transaction has begun."""
@@ -34,8 +34,8 @@ class Scratch:
         """Name of an empty temporary table with these columns (name, SQL type); ``owner`` keeps uses apart."""
         name = self._names.get((owner, columns))
         if name is None:
-            self._made += 1
-            name = f"migrator_scratch_{self._made}"
+            self._count += 1
+            name = f"migrator_scratch_{self._count}"
             body = ", ".join(f"{column} {kind}" for column, kind in columns)
             self._session.run(f"CREATE TEMPORARY TABLE {name} ({body})")
             self._names[owner, columns] = name

@@ -17,7 +17,7 @@ class StagingTables:
     def __init__(self, session: Session):
         self._session = session
         self._names: dict[tuple[str, tuple[tuple[str, str], ...]], str] = {}
-        self._made = 0
+        self._count = 0
         self._inside = False
         self._new: list[tuple[str, tuple[tuple[str, str], ...]]] = []
 
@@ -54,8 +54,8 @@ class StagingTables:
         """
         name = self._names.get((owner, columns))
         if name is None:
-            self._made += 1
-            name = f"migrator_stage_{self._made}"
+            self._count += 1
+            name = f"migrator_stage_{self._count}"
             body = ", ".join(f"{column} {kind}" for column, kind in columns)
             self._session.run(f"CREATE TEMPORARY TABLE {name} ({body}) ON COMMIT DELETE ROWS")
             self._names[owner, columns] = name

@@ -29,7 +29,7 @@ class MirrorKeeper(ABC, Generic[SessionT, ScratchT]):
     def prepare(self, session: SessionT, targets: Sequence[JoinedTarget], ledger: Ledger) -> None:
         """Makes what is missing. Raises ``TargetError``."""
         if targets:
-            self._kept = self._made(session, targets, ledger)
+            self._kept = self._mirror_columns(session, targets, ledger)
         self._targets = tuple(targets)
 
     def moved(self, session: SessionT, batch: TargetBatch) -> BatchMirror:
@@ -43,7 +43,7 @@ class MirrorKeeper(ABC, Generic[SessionT, ScratchT]):
         return mirror
 
     @abstractmethod
-    def _made(
+    def _mirror_columns(
         self, session: SessionT, targets: Sequence[JoinedTarget], ledger: Ledger
     ) -> dict[TableId, tuple[str, ...]]:
         """Makes what is missing; returns per source table the columns that its mirror has."""
