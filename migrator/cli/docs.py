@@ -40,7 +40,9 @@ def documents() -> dict[str, Path]:
     for folder in (*_BESIDE, *_installed()):
         if folder.joinpath("how-to").is_dir():
             return {
-                _name(file, folder): file for each in _FOLDERS for file in folder.joinpath(each).glob("*.md")
+                _name(file, folder): file
+                for subfolder in _FOLDERS
+                for file in folder.joinpath(subfolder).glob("*.md")
             }
     return {}
 

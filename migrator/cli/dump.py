@@ -61,8 +61,8 @@ def start(
             where="--where",
             remedy="give an SQL expression, or leave the option out for all rows",
         )
-    given = (*keys, *(_lines(keys_file) if keys_file is not None else ()))
-    order = DumpOrder(tables, low, high, given, predicate or "")
+    all_keys = (*keys, *(_lines(keys_file) if keys_file is not None else ()))
+    order = DumpOrder(tables, low, high, all_keys, predicate or "")
     settings = replace(configuration.load(config), reason=reason)
     started = _line(wiring.start_dump(settings, order).requests[-1], ())
     click.echo(f"started {started}")
@@ -123,7 +123,7 @@ def list_requests(config: Path, as_json: bool) -> None:
     """Show all requests with their progress, and the pace."""
     book, progress = wiring.dumps_asked_for(configuration.load(config))
     if as_json:
-        document = {"book": asdict(book), "progress": [asdict(each) for each in progress]}
+        document = {"book": asdict(book), "progress": [asdict(table_dump) for table_dump in progress]}
         click.echo(json.dumps(document, default=plain, indent=2))
         return
     for line in request_lines(book, progress):
@@ -175,9 +175,9 @@ def list_requests(config: Path, as_json: bool) -> None:
     help="Share of the time that chunks are read while others work on the source; 1: all. 0: as configured.",
 )
 @reason_option
-def pace(config: Path, reason: str, **given: float | None) -> None:
+def pace(config: Path, reason: str, **options: float | None) -> None:
     """Show or change how gently chunks are read, by the first dump too; holds from the next chunk on."""
-    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    changes: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     settings = replace(configuration.load(config), reason=reason)
     store = wiring_coordination.requests(settings)
     book = (
@@ -192,16 +192,16 @@ def request_lines(book: RequestBook, progress: tuple[TableDump, ...]) -> list[st
     """Requests and pace in words, for ``list`` and ``status``."""
     lines = []
     for request in book.requests:
-        own = tuple(each for each in progress if each.request == request.name())
+        own = tuple(table_dump for table_dump in progress if table_dump.request == request.name())
         lines.append(_line(request, own))
-        lines += [f"    {_progress(each)}" for each in own]
+        lines += [f"    {_progress(table_dump)}" for table_dump in own]
         lines += [f"    {request.reason}"] if request.reason else []
     return [*(lines or ["no dump requests"]), _pace_line(book)]
 
 
 def _line(request: DumpRequest, progress: tuple[TableDump, ...]) -> str:
     tables = ", ".join(table.name for table in request.tables)
-    done = sum(each.done for each in progress)
+    done = sum(table_dump.done for table_dump in progress)
     share = f"; {done} of {len(request.tables)} table(s) read" if progress else ""
     return f"{request.id}  {request.state.value}  {tables}: {request.scope.text()}{share}"
 

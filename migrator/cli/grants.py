@@ -32,8 +32,8 @@ def grants(config: Path, printed: bool, side: str | None, reader: str | None) ->
     Runs nothing and connects to nothing. An administrator reads it and runs it on each server.
     """
     settings = configuration.load(config)
-    made = wiring.grants(settings) if reader is None else _dual_read(settings, reader)
-    scripts = dict(zip(("source", "target"), made, strict=True))
+    rights = wiring.grants(settings) if reader is None else _dual_read(settings, reader)
+    scripts = dict(zip(("source", "target"), rights, strict=True))
     wanted = [script.text() for name, script in scripts.items() if printed and side in (None, name)]
     click.echo("\n".join(wanted), nl=False)
 

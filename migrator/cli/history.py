@@ -26,9 +26,9 @@ def history(config: Path, limit: int, as_json: bool) -> None:
     """
     found = wiring_target.acts(configuration.load(config)).newest(limit)
     if as_json:
-        click.echo(json.dumps([asdict(each) for each in found], indent=2))
+        click.echo(json.dumps([asdict(act) for act in found], indent=2))
         return
-    for each in found:
-        click.echo(each.line())
+    for act in found:
+        click.echo(act.line())
     if not found:
         click.echo("nothing was done yet")

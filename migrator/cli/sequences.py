@@ -55,20 +55,20 @@ def sequences(
     settings = replace(configuration.load(config), reason=reason)
     numbers = wiring.target_numbers(settings)
     found = wiring.advances(settings, margin, not no_source, master, spark_options(conf))
-    due = [each for each in found if each.moves()]
-    failed = [each for each in found if each.problem]
+    due = [advance for advance in found if advance.moves()]
+    failed = [advance for advance in found if advance.problem]
     if printed:
-        for each in found:
-            click.echo(f"{numbers.statement(each)};" if each.moves() else f"-- {_line(each, 'ok')}")
+        for advance in found:
+            click.echo(f"{numbers.statement(advance)};" if advance.moves() else f"-- {_line(advance, 'ok')}")
         return 2 if failed else 0
     if applied:
         numbers.move(due)
         if due:
-            keep(settings, "sequences", ", ".join(each.sequence.name for each in due))
-    for each in found:
-        click.echo(_line(each, "set" if applied else "behind"))
+            keep(settings, "sequences", ", ".join(advance.sequence.name for advance in due))
+    for advance in found:
+        click.echo(_line(advance, "set" if applied else "behind"))
         for text in filter(
-            None, (each.note if each.moves() else "", each.remedy and f"remedy: {each.remedy}")
+            None, (advance.note if advance.moves() else "", advance.remedy and f"remedy: {advance.remedy}")
         ):
             click.echo(f"    {text}")
     moved = f"{len(due)} {'set' if applied else 'behind'}"
@@ -76,15 +76,15 @@ def sequences(
     return 2 if failed else 1 if due and not applied else 0
 
 
-def _line(each: Advance, moves: str) -> str:
-    found = each.sequence
+def _line(advance: Advance, moves: str) -> str:
+    found = advance.sequence
     columns = ", ".join(f"{table}.{column}" for table, column in found.columns)
     head = f"{found.kind} {found.name} ({columns})"
-    if each.problem:
-        return f"refused  {head}: {each.problem}"
+    if advance.problem:
+        return f"refused  {head}: {advance.problem}"
     reasons = [f"holds {'nothing' if found.held is None else found.held}"]
-    if each.source is not None:
-        reasons.append(f"source at {each.source}")
-    if not each.moves():
+    if advance.source is not None:
+        reasons.append(f"source at {advance.source}")
+    if not advance.moves():
         return f"ok       {head}: next {found.following}; {', '.join(reasons)}"
-    return f"{moves:<8} {head}: next {found.following} -> {each.following}; {', '.join(reasons)}"
+    return f"{moves:<8} {head}: next {found.following} -> {advance.following}; {', '.join(reasons)}"

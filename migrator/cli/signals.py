@@ -110,14 +110,14 @@ def heard() -> Iterator[None]:
     os.set_blocking(into, False)
     thread = threading.Thread(target=signals.listen, args=(out,), name="signals", daemon=True)
     thread.start()
-    _heard, told = signals, signal.set_wakeup_fd(into, warn_on_full_buffer=False)
+    _heard, previous = signals, signal.set_wakeup_fd(into, warn_on_full_buffer=False)
     before = {number: signal.signal(number, signals.handler) for number in ours}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        signal.set_wakeup_fd(told)
+        signal.set_wakeup_fd(previous)
         _heard = None
         os.write(into, b"\0")
         thread.join()
@@ -151,7 +151,9 @@ def leave(code: int, before: int, wait_s: float = 10.0) -> None:
 
 def threads_now() -> int:
     """Returns how many threads run; without those of pools, for which the interpreter itself waits before it goes."""
-    awaited = sum(not each.daemon for each in threading.enumerate() if each is not threading.main_thread())
+    awaited = sum(
+        not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()
+    )
     return _thread._count() - awaited  # also those that ``threading`` doesn't know
 
 

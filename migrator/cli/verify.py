@@ -102,7 +102,7 @@ def verify(
         return verified(project, names, reports, wait_s, max_rounds, 0 if whole else chunk_rows, at_once)
 
     if continuous:
-        made = tables or tuple(target.name for target in wiring.mapping(settings))
+        names = tables or tuple(target.name for target in wiring.mapping(settings))
         ended, parent = Stopping(), os.getppid()
         os.nice(_NICENESS)
         stop_on_signals(ended)
@@ -114,10 +114,10 @@ def verify(
                     return True
             return os.getppid() != parent  # whoever started it is gone
 
-        each = Rotation(
-            made, lambda name, folder: compared([name], folder), settings.reports(), rate, wait, click.echo
+        rotation = Rotation(
+            names, lambda name, folder: compared([name], folder), settings.reports(), rate, wait, click.echo
         )
-        each.run()
+        rotation.run()
         return 0
     result = compared(tables or None, settings.reports())
     click.echo(text_report(result, repair_command(result, settings.reports(), _mend(settings))))

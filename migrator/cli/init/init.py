@@ -162,8 +162,8 @@ def _server(option: str, url: str, password_env: str) -> _Server:
     database = unquote(parts.path.removeprefix("/"))
     missing = [
         what
-        for what, given in (("user", parts.username), ("host", parts.hostname), ("database", database))
-        if not given
+        for what, value in (("user", parts.username), ("host", parts.hostname), ("database", database))
+        if not value
     ]
     if kind not in ENGINES:
         raise _wrong_url(option, f"{parts.scheme or 'no scheme'!r} is none of {', '.join(ENGINES)}")

@@ -123,13 +123,13 @@ def tests_text(tables: Sequence[Matched]) -> str:
 
 def _test(table: Matched) -> list[str]:
     used = {one.source.name: one for one in table.columns if one.source is not None}
-    given, wanted = [], []
+    arrays, wanted = [], []
     for column in table.source.columns:
         one = used.get(column.name)
         value, kind = _sample(column.type)
         if one is not None and one.call:
             value = _CONVERTED[one.call][0]
-        given.append(f"            {_text(column.name)}: pa.array([{value}], {kind}),")
+        arrays.append(f"            {_text(column.name)}: pa.array([{value}], {kind}),")
     for one in table.columns:
         if one.source is not None and not one.gap:
             value = _CONVERTED[one.call][1] if one.call else _sample(one.source.type)[0]
@@ -141,7 +141,7 @@ def _test(table: Matched) -> list[str]:
         *note,
         "    old = pa.table(",
         "        {",
-        *given,
+        *arrays,
         "        }",
         "    )",
         f"    [row] = run(MAPPING, {_text(table.target.id.name)}, **{{{_text(table.source.id.name)}: old}})",

@@ -105,9 +105,9 @@ def _requests(done: Outcome) -> str:
 def _rows(done: Outcome) -> str:
     if not done.samples:
         return ""
-    items = [_item(each, done.dry_run, len(done.samples) <= _OPEN_MAX) for each in done.samples]
-    statuses = sorted({_status(each, done.dry_run) for each in done.samples})
-    groups = list(dict.fromkeys(each.table for each in done.samples))
+    items = [_item(sample, done.dry_run, len(done.samples) <= _OPEN_MAX) for sample in done.samples]
+    statuses = sorted({_status(sample, done.dry_run) for sample in done.samples})
+    groups = list(dict.fromkeys(sample.table for sample in done.samples))
     total = sum(sum(counts.values()) for counts in done.before.values())
     note = f"<p class=dim>{len(items):,} of {total:,} rows that were to be repaired.</p>"
     return f"<h2>Rows</h2>{note}{page.browser(statuses, groups, items, 'Table')}"

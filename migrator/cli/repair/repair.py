@@ -150,9 +150,9 @@ def _applied(
     asked = begin_repair(settings, steps)
     counts = ", ".join(f"{len(step.keys):,} rows of {step.target}" for step in steps)
     keep(settings, "repair", f"{counts}, by {', '.join(asked)}")
-    told = await_repair(settings, asked, wait_s)
+    requests = await_repair(settings, asked, wait_s)
     tables = tuple(dict.fromkeys(step.target for step in steps))
-    done = outcome(differing, steps, told, _verified(project, tables))
+    done = outcome(differing, steps, requests, _verified(project, tables))
     for line in lines(done):
         click.echo(line)
     return _reported(settings, began, done, again)

@@ -129,7 +129,7 @@ def planned_lines(differing: Differing, steps: Sequence[RepairStep]) -> list[str
                 f"  {doubles:,} keys come twice, and no repair can choose: correct the mapping, or, if the target"
                 " lost its unique index, remove the spare rows there"
             )
-    lines += [step_line(each) for each in planned(steps)]
+    lines += [step_line(step) for step in planned(steps)]
     return lines or ["nothing differs: there is nothing to repair"]
 
 
@@ -177,7 +177,7 @@ def outcome(
         before=_by_table(asked),
         after=_by_table(left),
         others=dict(others),
-        requests=tuple((each.id, each.state.value, each.reason) for each in requests),
+        requests=tuple((request.id, request.state.value, request.reason) for request in requests),
         left=tuple((key.table, key.status, key.key) for key in left[:_SAMPLE]),
         open=unsure,
         planned=planned(steps),

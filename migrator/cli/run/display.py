@@ -78,8 +78,8 @@ class Display:
             name = f"{dump.table.name} ({dump.request.partition('.')[0]})"
             state = "read" if dump.done else f"{dump.chunks:,} chunks"
             table.add_row(name, state, f"{dump.rows:,}", f"{dump.dropped_rows:,}", "")
-        notes = [*([now.note] if now.note else []), *(f"warning: {each}" for each in now.warnings)]
-        return Group(table, Text(self._stream(now)), *(Text(each, style="yellow") for each in notes))
+        notes = [*([now.note] if now.note else []), *(f"warning: {warning}" for warning in now.warnings)]
+        return Group(table, Text(self._stream(now)), *(Text(note, style="yellow") for note in notes))
 
     def _line(self) -> str:
         now = self._progress.snapshot()
@@ -102,7 +102,7 @@ class Display:
                 f"{len({dump.request for dump in now.requests})} dump request(s), {read:,} rows read"
             )
         parts.append(self._stream(now))
-        warnings = [f"warning: {each}" for each in now.warnings]
+        warnings = [f"warning: {warning}" for warning in now.warnings]
         return " | ".join([*parts, *([now.note] if now.note else []), *warnings])
 
     def _stream(self, now: Snapshot) -> str:
@@ -131,7 +131,7 @@ class _Rates:
 
     def eta_s(self, dump: TableDump) -> float | None:
         def rows(snapshot: Snapshot) -> int:
-            return sum(each.rows for each in snapshot.dumps if each.table == dump.table)
+            return sum(other.rows for other in snapshot.dumps if other.table == dump.table)
 
         rate = self._rate(rows)
         left = max(0, dump.estimated_rows - dump.rows - dump.dropped_rows)

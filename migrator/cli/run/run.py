@@ -72,8 +72,8 @@ def run(
     verify_rate: float,
 ) -> None:
     """Capture, map and apply until stopped (Ctrl-C or SIGTERM); goes on where it was when started again."""
-    given = replace(project.settings, reason=reason, unproven_log=unproven_log, accepted=accepted)
-    settings, stopping = given, Stopping()
+    settings = replace(project.settings, reason=reason, unproven_log=unproven_log, accepted=accepted)
+    stopping = Stopping()
     stop_on_signals(stopping)
     parts = wiring.parts(settings, project.master, project.options)
     refuse_unknown(accepted, parts.mapping)
@@ -89,8 +89,8 @@ def run(
         if verified:
             log = settings.state / "verify.log"
             started = command(settings.file, verify_rate)
-            made = Verifier(started, settings.reports(), log, migration.progress, repair_words(settings))
-            beside = stopping.thread("verifier", lambda: made.run(stopping))
+            verifier = Verifier(started, settings.reports(), log, migration.progress, repair_words(settings))
+            beside = stopping.thread("verifier", lambda: verifier.run(stopping))
         said = "it failed"
         try:
             migration.run(stopping, goal)

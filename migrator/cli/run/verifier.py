@@ -114,10 +114,10 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def warnings(coverage: Coverage, repair: Sequence[str]) -> list[str]:
     """Returns what an operator should look at. ``repair``: the first words of a command that repairs it."""
     found = [
-        f"{each.table}: {each.differing:,} keys of the target differ, written by someone else or lost;"
-        f" see {each.report}/verify.html, then `{join([*repair, '--from', f'{each.report}/verify.json'])}`"
-        for each in coverage.tables
-        if each.verdict == "different"
+        f"{table.table}: {table.differing:,} keys of the target differ, written by someone else or lost;"
+        f" see {table.report}/verify.html, then `{join([*repair, '--from', f'{table.report}/verify.json'])}`"
+        for table in coverage.tables
+        if table.verdict == "different"
     ]
     return [*found, *([f"the verifier doesn't work: {coverage.problem}"] if coverage.problem else [])]
 
@@ -125,14 +125,14 @@ def warnings(coverage: Coverage, repair: Sequence[str]) -> list[str]:
 def coverage_lines(coverage: Coverage, age: Callable[[int], str]) -> list[str]:
     """Coverage in words, for ``status``."""
     lines = []
-    for each in coverage.tables:
-        if not each.at_us:
-            lines.append(f"{each.table}: not verified yet{f' ({each.reason})' if each.reason else ''}")
+    for table in coverage.tables:
+        if not table.at_us:
+            lines.append(f"{table.table}: not verified yet{f' ({table.reason})' if table.reason else ''}")
             continue
         lines.append(
-            f"{each.table}: {each.verdict}, {each.key_share():.1%} of {each.keys + each.open_keys:,} keys,"
-            f" {each.columns} of {each.all_columns} columns, {age(each.at_us)}"
-            + (f"; {each.differing:,} differ, see {each.report}" if each.differing else "")
+            f"{table.table}: {table.verdict}, {table.key_share():.1%} of {table.keys + table.open_keys:,} keys,"
+            f" {table.columns} of {table.all_columns} columns, {age(table.at_us)}"
+            + (f"; {table.differing:,} differ, see {table.report}" if table.differing else "")
         )
     if coverage.problem:
         lines.append(f"the verifier doesn't work: {coverage.problem} ({age(coverage.at_us)})")
