@@ -97,38 +97,38 @@ class _Section:
         self._problem = problem
 
     def hosts(self) -> str:
-        given = str(self._get("hosts"))
-        if not given:
+        hosts = str(self._get("hosts"))
+        if not hosts:
             self._problem("hosts", "[coordination] needs it: host:port,host:port,... of every member")
-        members = [member.strip() for member in given.split(",")]
-        for member in members if given else ():
+        members = [member.strip() for member in hosts.split(",")]
+        for member in members if hosts else ():
             found = _HOST.fullmatch(member)
             if found is None or not 0 < int(found[2]) < 65536:
                 self._problem("hosts", f"{member!r} is not host:port (a path goes into the setting path)")
         return ",".join(members)
 
     def path(self) -> str:
-        given = str(self._get("path"))
-        parts = given.split("/")
+        path = str(self._get("path"))
+        parts = path.split("/")
         if parts[0] or not parts[1:] or not all(_PART.fullmatch(part) for part in parts[1:]):
             self._problem(
-                "path", f"{given!r} is not /name or /name/name, of letters, digits, dots, dashes, underscores"
+                "path", f"{path!r} is not /name or /name/name, of letters, digits, dots, dashes, underscores"
             )
-        return given
+        return path
 
     def choice(self, name: str) -> str:
-        given, allowed = str(self._get(name)), SETTINGS[name].choices
-        if given not in allowed:
-            self._problem(name, f"{given!r} is none of {', '.join(allowed)}")
-        return given
+        value, allowed = str(self._get(name)), SETTINGS[name].choices
+        if value not in allowed:
+            self._problem(name, f"{value!r} is none of {', '.join(allowed)}")
+        return value
 
     def file(self, name: str, tls: str) -> str:
-        given = str(self._get(name))
-        if not given:
+        file = str(self._get(name))
+        if not file:
             return ""
         if tls == "disable":
             self._problem(name, 'tls = "disable" would not use it: set verify-full, or leave it out')
-        path = self._root / given
+        path = self._root / file
         if not path.is_file() or not os.access(path, os.R_OK):
             self._problem(name, f"{path} is no file that can be read; correct it, or its rights")
         return str(path)

@@ -66,7 +66,7 @@ def placements(kind: str) -> tuple[str, ...]:
     """Returns the ways to find a chunk's place in a log of this kind; all of them for a kind that isn't known."""
     if kind in ENGINES:
         return ENGINES[kind].placements
-    return tuple(dict.fromkeys(each for facts in ENGINES.values() for each in facts.placements))
+    return tuple(dict.fromkeys(placement for facts in ENGINES.values() for placement in facts.placements))
 
 
 def names_where(has: Callable[[EngineFacts], bool]) -> str:

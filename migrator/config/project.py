@@ -197,24 +197,24 @@ class _Reader:
                 f"line {self._line(section, '')}: unknown section [{section}]; there are {', '.join(SECTIONS)}"
             )
             return
-        for key, given in value.items():
+        for key, setting in value.items():
             wanted = known.get(key)
             if wanted is None:
                 unknown = f"unknown setting; [{section}] has {', '.join(known)}"
                 self._problem(section, key, literal_problem(key, known) or unknown)
-            elif not wanted.fits(given):
-                shown = "it" if concerns_secret(key) else repr(given)
+            elif not wanted.fits(setting):
+                shown = "it" if concerns_secret(key) else repr(setting)
                 self._problem(section, key, f"{shown} is not {TYPE_NAMES[wanted.type]}")
 
     def _check_positive(self) -> None:
         for section in ("source", "target", "capture", "apply"):
             table = self._document.get(section)
-            for key, given in table.items() if isinstance(table, dict) else ():
+            for key, number in table.items() if isinstance(table, dict) else ():
                 checked = section in ("capture", "apply") or key in ("silence_s", "port")
-                if checked and _NUMBER.fits(given) and given <= 0:
-                    self._problem(section, key, f"{given!r} is not above 0")
-                elif key == "port" and _NUMBER.fits(given) and given > _LAST_PORT:
-                    self._problem(section, key, f"{given!r} is no port: {_LAST_PORT} is the last")
+                if checked and _NUMBER.fits(number) and number <= 0:
+                    self._problem(section, key, f"{number!r} is not above 0")
+                elif key == "port" and _NUMBER.fits(number) and number > _LAST_PORT:
+                    self._problem(section, key, f"{number!r} is no port: {_LAST_PORT} is the last")
         if self._get("capture", "dump_share") > 1:
             self._problem("capture", "dump_share", "it is a share of the time: 1 at most")
         if self._get("capture", "dump_workers") > MOST_WORKERS:
@@ -263,17 +263,17 @@ class _Reader:
 
     def _text_columns(self, kind: str) -> dict[str, frozenset[str]]:
         section = "source"
-        given = self._get(section, "text_columns")
-        if given:
+        tables = self._get(section, "text_columns")
+        if tables:
             words = "it is for sources on {}"
             self._check_engine(section, "text_columns", kind, lambda facts: facts.text_columns, words)
-        for table, names in given.items():
+        for table, names in tables.items():
             if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
                 self._problem(
                     section, "text_columns", f"{names!r} is no list of columns of {table}: {_TEXT_COLUMNS}"
                 )
                 return {}
-        return {table: frozenset(names) for table, names in given.items()}
+        return {table: frozenset(names) for table, names in tables.items()}
 
     def _coordination(self, root: Path) -> Coordination | None:
         """The ensemble; None without the section: leadership is a matter of one machine then."""

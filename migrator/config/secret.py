@@ -64,15 +64,15 @@ class Secrets:
 
     def read(self, name: str) -> str | None:
         """The password ``name``; None where the section doesn't say where it is, or it isn't there (told)."""
-        given = {way: str(self.get(f"{name}_{way}")) for way in WAYS}
-        chosen = [way for way in WAYS if given[way]]
+        places = {way: str(self.get(f"{name}_{way}")) for way in WAYS}
+        chosen = [way for way in WAYS if places[way]]
         if len(chosen) > 1:
             first, second = chosen[:2]
             self.problem(f"{name}_{second}", f"{name}_{first} is set as well: leave one of them out")
         if not chosen:
             return None
         read = {"env": self._variable, "file": self._file, "keyring": self._keyring}[chosen[0]]
-        return read(f"{name}_{chosen[0]}", given[chosen[0]])
+        return read(f"{name}_{chosen[0]}", places[chosen[0]])
 
     def _variable(self, setting: str, variable: str) -> str | None:
         if not _VARIABLE.fullmatch(variable):
