@@ -69,7 +69,7 @@ def taken_in(
     left = since_emptied(images)
     if left is not None:
         known.pop(schema.id, None)
-        for key in [each for each in chunks if each[0] == schema.id]:
+        for key in [key for key in chunks if key[0] == schema.id]:
             del chunks[key]
     known.setdefault(schema.id, []).append((schema, images if left is None else left))
     return left is not None

@@ -248,7 +248,7 @@ class Capture:
         self._drop_unwanted()
 
     def _drop_unwanted(self) -> None:
-        for chunk in [each for each in self._waiting if not self._plan.expects(each)]:
+        for chunk in [chunk for chunk in self._waiting if not self._plan.expects(chunk)]:
             self._waiting.remove(chunk)
             self._forget(chunk)
         if self._hold.name and not self._plan.open(self._hold.name):

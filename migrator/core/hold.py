@@ -67,5 +67,5 @@ class Hold:
         Without a witness its low watermark, written after the mark, says so: there commits are visible in log
         order.
         """
-        contains = witness is None or all(witness.contains(each) for each in self.before)
+        contains = witness is None or all(witness.contains(transaction) for transaction in self.before)
         return name == self.name and contains

@@ -55,8 +55,8 @@ class _Touched:
         known = self.tables.setdefault(table, set())
         if known is not EVERY_KEY:
             before = len(known)
-            for each in keys:
-                known.update(each)
+            for images in keys:
+                known.update(images)
             self.count += len(known) - before
 
 

@@ -214,8 +214,8 @@ class ServerProcess:
         self._stop_signal = stop_signal
         self._start_timeout_s = start_timeout_s
         self._stop_timeout_s = stop_timeout_s
-        given = program.environment
-        self._environment = dict(given if given is not None else plain_environment())
+        environment = program.environment
+        self._environment = dict(environment if environment is not None else plain_environment())
         self._supervisor: subprocess.Popen[str] | None = None
         self._pid: int | None = None
 

@@ -79,9 +79,9 @@ def advance(found: NumberSequence, source: tuple[HandedOut, ...] = (), margin: i
         margin: how many further values to leave out.
     """
     sign = 1 if found.step > 0 else -1
-    given = [one.last * sign for one in source if (one.step > 0) == (found.step > 0)]
-    farthest = max(given) * sign if given else None
-    reached = [*given, *([] if found.held is None else [found.held * sign])]
+    handed_out = [one.last * sign for one in source if (one.step > 0) == (found.step > 0)]
+    farthest = max(handed_out) * sign if handed_out else None
+    reached = [*handed_out, *([] if found.held is None else [found.held * sign])]
     if found.problem:
         return Advance(found, found.following, farthest, found.problem, found.remedy)
     missing = max(reached) + margin - (found.following - found.step) * sign if reached else 0

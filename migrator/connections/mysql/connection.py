@@ -16,10 +16,10 @@ class Connection(connections.Connection):  # type: ignore[misc]
     connection: 20 ms, several times what the rest of a connection to a server nearby takes.
     """
 
-    def _create_ssl_ctx(self, given: Any) -> ssl.SSLContext:
-        if given == {} or given == {"verify_mode": False}:
+    def _create_ssl_ctx(self, options: Any) -> ssl.SSLContext:
+        if options == {} or options == {"verify_mode": False}:
             return _unverified()
-        found: ssl.SSLContext = super()._create_ssl_ctx(given)
+        found: ssl.SSLContext = super()._create_ssl_ctx(options)
         return found
 
 

@@ -128,7 +128,7 @@ def heed(connection: BufferedConnection, warnings: int) -> None:
     with connection.cursor(Cursor) as cursor:
         cursor.execute("SHOW WARNINGS")
         found = [(int(code), str(message)) for _, code, message in cursor.fetchall()]
-    serious = [each for each in found if each[0] not in _CHANGE_NO_VALUE]
+    serious = [warning for warning in found if warning[0] not in _CHANGE_NO_VALUE]
     if not serious and len(found) < warnings:
         serious = [(0, f"the server gave {warnings} warnings and kept {len(found)} of them")]
     for code, message in serious[:1]:

@@ -112,7 +112,7 @@ def handed_out(source: BinlogSource, columns: Sequence[tuple[str, str]]) -> dict
                 if one.table.schema == source.server.database and (one.table.name, one.column) in columns:
                     now = state(rows, one.sequence)
                     found[one.table.name, one.column] = HandedOut(now.following - now.step, now.step)
-            return {place: given for place, given in found.items() if place in columns}
+            return {place: number for place, number in found.items() if place in columns}
     finally:
         connection.close()
 

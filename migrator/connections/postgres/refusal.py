@@ -42,8 +42,8 @@ def refusal(error: psycopg.Error) -> str:
     """The SQLSTATE of what psycopg raised, for a failed login too; empty where no server has said one."""
     if error.sqlstate is not None or error.pgconn is None or _unanswered(str(error)):
         return error.sqlstate or ""
-    given = {each.keyword.decode(): each.val.decode() for each in error.pgconn.info if each.val}
-    return _tried_again(make_conninfo(**given))
+    parameters = {option.keyword.decode(): option.val.decode() for option in error.pgconn.info if option.val}
+    return _tried_again(make_conninfo(**parameters))
 
 
 def refusal_of(conninfo: str, words: str) -> str:

@@ -270,8 +270,10 @@ def _doubt(doubt: Doubt) -> dict[str, Any]:
 
 def _to_doubts(document: Json) -> tuple[Doubt, ...]:
     return tuple(
-        Doubt(text_from_json(each["target"]), tuple(tuple(map(text_from_json, key)) for key in each["keys"]))
-        for each in document.get("doubts", ())
+        Doubt(
+            text_from_json(doubt["target"]), tuple(tuple(map(text_from_json, key)) for key in doubt["keys"])
+        )
+        for doubt in document.get("doubts", ())
     )
 
 

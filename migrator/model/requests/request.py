@@ -168,7 +168,7 @@ class RequestBook:
         """Itself, if its numbers and names are ones that a book gives; whoever wrote it. Raises ``ValueError``."""
         ids = [request.id for request in self.requests]
         numbers = [self.started, *(request.generation for request in self.requests)]
-        if not all(isinstance(each, str) and _ID.fullmatch(each) for each in ids) or len(set(ids)) < len(ids):
+        if not all(isinstance(text, str) and _ID.fullmatch(text) for text in ids) or len(set(ids)) < len(ids):
             raise ValueError("ids of requests are r1, r2, ..., each once")
         if not all(_TOKEN.fullmatch(request.token) for request in self.requests):
             raise ValueError("a request's token is of hexadecimal digits")
@@ -244,7 +244,7 @@ class RequestBook:
             raise RequestError(
                 f"dump request {request_id} is {old.state.value}",
                 where=request_id,
-                cause=f"only one that is {' or '.join(each.value for each in allowed)} can become {state.value}",
+                cause=f"only one that is {' or '.join(former.value for former in allowed)} can become {state.value}",
                 remedy=f"`migrator dump restart {request_id}` begins it anew",
             )
         return self._with(replace(old, state=state))

@@ -41,7 +41,7 @@ TOUCHED = mutants_of(
         "            if not witness.contains(transaction)", "for transaction, touched in self._transactions.items()\n"
         "            if witness.contains(transaction)"),
     ("a large transaction that is forgotten still counts", "self._large.discard(transaction)", "pass"),
-    ("keys of before images are not noted", "known.update(each)", "known.update(each[-1:])"),
+    ("keys of before images are not noted", "known.update(images)", "known.update(images[-1:])"),
     ("a TRUNCATE touches nothing", "touched.tables[run.codec.schema.id] = EVERY_KEY\n"
         "                self._large.add(transaction)", "pass"),
     ("a large transaction counts as a small one", "if touched.count > self._max_keys:\n            touched.tables",
@@ -170,8 +170,8 @@ SMALL = (
         ("a hold has no bound", "return bool(self.name) and self.rows > self.max_rows", "return False"),
         ("a hold keeps the count of the one before", 'self.name, self.wanted, self.before, self.rows = self.wanted, "", before, 0',
             'self.name, self.wanted, self.before = self.wanted, "", before'),
-        ("one transaction of before is enough", "all(witness.contains(each) for each in self.before)",
-            "any(witness.contains(each) for each in self.before)"),
+        ("one transaction of before is enough", "all(witness.contains(transaction) for transaction in self.before)",
+            "any(witness.contains(transaction) for transaction in self.before)"),
         ("chunks of any request are the held one's", "return name == self.name and contains", "return contains"),
     ),
 )  # fmt: skip

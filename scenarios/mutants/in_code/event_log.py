@@ -40,7 +40,7 @@ COLUMNAR = (
         ("the TRUNCATE itself stays among the images", "images.slice(last + 1)", "images.slice(last)"),
         ("dump rows from before a TRUNCATE stay", "del chunks[key]", "pass"),
         ("images from before a TRUNCATE stay", "known.pop(schema.id, None)", "pass"),
-        ("dump rows of other tables go with it", "[each for each in chunks if each[0] == schema.id]", "list(chunks)"),
+        ("dump rows of other tables go with it", "[key for key in chunks if key[0] == schema.id]", "list(chunks)"),
         ("nobody is told that a table was emptied", "return left is not None", "return False"),
     ),
     *mutants_of(
