@@ -59,8 +59,8 @@ def refuse(findings: list[Finding]) -> None:
     if fatal:
         raise PreflightError(
             f"preflight found {len(fatal)} problem(s)",
-            cause=" | ".join(f"{each.subject}: {each.problem}" for each in fatal),
-            remedy=" | ".join(each.remedy for each in fatal),
+            cause=" | ".join(f"{finding.subject}: {finding.problem}" for finding in fatal),
+            remedy=" | ".join(finding.remedy for finding in fatal),
         )
 
 

@@ -72,7 +72,7 @@ class Progress:
         """Replaces the warnings about one thing; none: it is as it should be."""
         with self._lock:
             self._warnings[about] = warnings
-            united = tuple(text for each in self._warnings.values() for text in each)
+            united = tuple(text for texts in self._warnings.values() for text in texts)
             self._now = replace(self._now, warnings=united)
 
     def add(self, **amounts: int) -> None:

@@ -138,8 +138,8 @@ class CheckedRequests:
         whole = (pace.chunk_rows, pace.workers, pace.active_sessions)
         seconds = (pace.delay_s, pace.p95_s, pace.replica_lag_s)
         good = (
-            all(_is_number(each, int) for each in whole)
-            and all(_is_number(each, int, float) for each in (*seconds, pace.share))
+            all(_is_number(number, int) for number in whole)
+            and all(_is_number(number, int, float) for number in (*seconds, pace.share))
             and pace.chunk_rows <= MOST_CHUNK_ROWS
             and pace.workers <= MOST_WORKERS
             and max(pace.delay_s, pace.p95_s) <= LONGEST_PAUSE_S

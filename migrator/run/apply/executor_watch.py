@@ -22,9 +22,9 @@ def watch_executors(
         stopping: of the run.
         look_s: time between two looks.
     """
-    told = False
+    noted = False
     while not stopping.wait(look_s):
         none = executors() == 0
-        if none != told:
+        if none != noted:
             progress.set(note=NOTE if none else "")
-        told = none
+        noted = none

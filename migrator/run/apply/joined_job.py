@@ -158,8 +158,8 @@ class JoinedJob:
                     begun += self._begin(target, mirror)
             elif _dumped(target, batch.checkpoint):
                 yield from self._fill(target, mirror)
-        for each in begun:
-            yield from self._finish(each, mirror)
+        for work in begun:
+            yield from self._finish(work, mirror)
 
     # -- changes
 

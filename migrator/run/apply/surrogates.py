@@ -62,11 +62,11 @@ class NumberedTarget:
 
     def refused(self, table: TargetTable, rows: Any, untried: Collection[str] = ()) -> TargetError | None:
         """See the port. No number is given: each key has another one here."""
-        given = self._tables.get(table.id.name, table)
-        for column in _among(given, self._surrogates.get(table.id.name, {}), rows):
+        numbered = self._tables.get(table.id.name, table)
+        for column in _among(numbered, self._surrogates.get(table.id.name, {}), rows):
             keys = rows[column.name].combine_chunks().dictionary_encode()
             rows = _set(rows, column.name, keys.indices.cast(_NUMBERS[column.spark_type]))
-        return self._target.refused(given, rows, untried)
+        return self._target.refused(numbered, rows, untried)
 
     def prepare_mirror(self, targets: Sequence[JoinedTarget]) -> None:
         """See the port."""

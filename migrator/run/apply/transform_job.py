@@ -101,7 +101,11 @@ class TransformJob:
         """
         together = [name for name in self._plans if self._one_job.takes(name)]
         jobs: list[Future[Any]] = [self._one_job.submit(together)] if together else []
-        jobs += [self._jobs.start(each.run) for name, each in self._standing.items() if name not in together]
+        jobs += [
+            self._jobs.start(standing.run)
+            for name, standing in self._standing.items()
+            if name not in together
+        ]
         if dumping:
             jobs += [self._jobs.start(partial(self._map_empty_files, plan)) for plan in self._plans.values()]
         if self._joined is not None:

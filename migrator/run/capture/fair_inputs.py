@@ -50,4 +50,4 @@ class FairInputs(queue.Queue[Input]):
 
 
 def _bytes(item: Records) -> int:
-    return sum([run.bytes for each in item.records if isinstance(each, TransactionPart) for run in each.runs])
+    return sum([run.bytes for part in item.records if isinstance(part, TransactionPart) for run in part.runs])

@@ -77,8 +77,8 @@ class RequestPump:
             return book
 
         def closed(old: RequestBook) -> RequestBook:
-            for name, told in done.items():
-                old = old.close(name, RequestState.DONE, told)
+            for name, outcome in done.items():
+                old = old.close(name, RequestState.DONE, outcome)
             for name, reason in self._to_close.items():
                 old = old.close(name, RequestState.FAILED, reason)
             return old

@@ -54,20 +54,20 @@ def age_s(checkpoint: Checkpoint | None) -> float:
 
 def warnings(found: Retention, behind_s: float) -> list[str]:
     """Returns warnings for an operator, in words; none while there is plenty of time."""
-    told = []
+    texts = []
     if found.endangered:
-        told.append(f"{found.endangered}: {found.remedy}")
+        texts.append(f"{found.endangered}: {found.remedy}")
     elif found.left_bytes is not None and found.left_bytes < _WARN_AT * (found.bound_bytes or 0):
-        told.append(
+        texts.append(
             f"the source keeps {_mib(found.bound_bytes or 0)} of log for this migration, and gives up what it needs"
             f" after {_mib(max(0, found.left_bytes))} more: {found.remedy}"
         )
     if found.expiry_s and behind_s > _WARN_AT * found.expiry_s:
-        told.append(
+        texts.append(
             f"capture is up to {_hours(behind_s)} behind, the source gives up its log after {_hours(found.expiry_s)}:"
             f" {found.remedy}"
         )
-    return told
+    return texts
 
 
 class RetentionWatch:
@@ -76,13 +76,13 @@ class RetentionWatch:
     Args:
         ask: the source.
         progress: where capture stands; takes the warnings.
-        given: where capture goes on from.
+        checkpoint: where capture goes on from.
     """
 
-    def __init__(self, ask: Callable[[], Retention], progress: Progress, given: Checkpoint | None):
+    def __init__(self, ask: Callable[[], Retention], progress: Progress, checkpoint: Checkpoint | None):
         self._ask = ask
         self._progress = progress
-        self._behind = Behind(age_s(given))
+        self._behind = Behind(age_s(checkpoint))
 
     def run(self, stopping: Stopping) -> None:
         """Watches until a stop is requested."""

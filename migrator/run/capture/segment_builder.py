@@ -134,8 +134,8 @@ class SegmentBuilder:
         It has no row, and so no row schema of its own: under another one than what follows it, that one would
         seem to have been changed here.
         """
-        known = [each for (name, _), each in found.items() if name == table]
-        following = [each for each in known if any(_last_place(images) > place for images in each[1])]
+        known = [pair for (name, _), pair in found.items() if name == table]
+        following = [pair for pair in known if any(_last_place(images) > place for images in pair[1])]
         if known:
             return (following or known[-1:])[0]
         schema = self._schemas[table]

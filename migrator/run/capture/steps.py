@@ -104,7 +104,7 @@ class CaptureSteps:
         progress: Progress,
         step: Step = no_step,
     ):
-        schemas, given, limits = attempt.schemas, attempt.checkpoint, attempt.limits
+        schemas, stored, limits = attempt.schemas, attempt.checkpoint, attempt.limits
         self.inputs = inputs
         self._writer = writer
         self._progress = progress
@@ -123,12 +123,12 @@ class CaptureSteps:
         book = requests.read()
         self._pacer = Pacer(limits, book.pace, metered=ports.load is not None)
         self._dirty = self._load_noted = self._warned = False
-        self._stored_notes = given.notes if given else ()
-        begin_notes(self._notes, given, book)
-        self.log = LogPump(ports.log_reader, given.position if given else None, inputs, progress, step)
+        self._stored_notes = stored.notes if stored else ()
+        begin_notes(self._notes, stored, book)
+        self.log = LogPump(ports.log_reader, stored.position if stored else None, inputs, progress, step)
         started = self.log.start()  # on a first start, dumps begin only after the log is being kept for us
         checkpoint = _with_dumps(
-            given or Checkpoint(started), schemas, self._estimates, self._notes.replaced()
+            stored or Checkpoint(started), schemas, self._estimates, self._notes.replaced()
         )
         prefix = f"{attempt.run_token}-" if ports.watermarks is not None else ""
         self._plan = DumpPlan(

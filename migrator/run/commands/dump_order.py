@@ -81,12 +81,12 @@ def _kinds(order: DumpOrder) -> list[str]:
     ranged = order.low is not None or order.high is not None
     return [
         name
-        for name, given in (
+        for name, chosen in (
             ("--from/--to", ranged),
             ("--key", bool(order.keys)),
             ("--where", bool(order.predicate)),
         )
-        if given
+        if chosen
     ]
 
 

@@ -128,9 +128,11 @@ class _Look:
         for column, origins in unchanged(self.parts.spark(), self.plan).items():
             for name, origin in sorted(origins):
                 schema = self.plan.schemas[name]
-                given = next(one for one in schema.columns if one.name == origin)
-                broken = doubts(given, rules.get(column, ()))
-                conditions = [sql for rule in broken if (sql := self.parts.catalog.doubted(given, rule))]
+                source_column = next(one for one in schema.columns if one.name == origin)
+                broken = doubts(source_column, rules.get(column, ()))
+                conditions = [
+                    sql for rule in broken if (sql := self.parts.catalog.doubted(source_column, rule))
+                ]
                 if conditions:
                     found.setdefault(name, []).append(Doubted(column, origin, broken, _any(conditions)))
         return found
@@ -157,12 +159,12 @@ class _Look:
             if not wanted or time.monotonic() > until:
                 break
         if wanted and not whole:
-            told = ", ".join(dict.fromkeys(one.source for one in wanted))
+            columns = ", ".join(dict.fromkeys(one.source for one in wanted))
             yield Finding(
                 CHECK,
                 f"{self.plan.schemas[name].id}",
-                f"not all values of {told} were looked at within {self.seconds:g} s; {self.table.id} can't hold all"
-                " that their types allow",
+                f"not all values of {columns} were looked at within {self.seconds:g} s; {self.table.id} can't hold"
+                " all that their types allow",
                 "look longer: migrator check --value-seconds 600",
                 fatal=False,
             )
@@ -230,14 +232,14 @@ class _Look:
         return f"{schema.id}, {key_text(schema.key, key)}: "
 
     def _tried(
-        self, made: Callable[[MappingPlan], pa.Table], where: Callable[[], str] = str
+        self, mapped: Callable[[MappingPlan], pa.Table], where: Callable[[], str] = str
     ) -> Iterator[Finding]:
         """Maps rows, column by column less where one can't be made, and has the target try them."""
         plan = self.plan
         while True:
             try:
                 with named_jvm_end():
-                    new = made(plan)
+                    new = mapped(plan)
                 break
             except (PySparkException, Py4JError) as error:
                 cause = spark_cause(error)

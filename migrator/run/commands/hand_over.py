@@ -41,20 +41,22 @@ def advances(
     """
     found = target.find([one.name for one in parts.mapping.targets])
     if source is None or not found:
-        return [advance(each, (), margin) for each in found]
+        return [advance(sequence, (), margin) for sequence in found]
     copies = copied_columns(parts)
-    wanted = {origin for each in found for column in each.columns for origin in copies.get(column, ())}
-    given = source(sorted(wanted))
+    wanted = {
+        origin for sequence in found for column in sequence.columns for origin in copies.get(column, ())
+    }
+    handed_out = source(sorted(wanted))
     return [
         advance(
-            each,
+            sequence,
             tuple(
-                given[origin]
-                for column in each.columns
+                handed_out[origin]
+                for column in sequence.columns
                 for origin in sorted(copies.get(column, ()))
-                if origin in given
+                if origin in handed_out
             ),
             margin,
         )
-        for each in found
+        for sequence in found
     ]

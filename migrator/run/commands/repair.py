@@ -95,13 +95,13 @@ def repair_steps(parts: Parts, wanted: Sequence[Wanted], exact_texts: bool) -> l
     by_name = {schema.id.name: schema for schema in schemas}
     tables = {table.id.name: table for table in targets}
     steps: list[RepairStep] = []
-    asked = {each.target: each for each in wanted}
+    asked = {table_keys.target: table_keys for table_keys in wanted}
     # a doubted row stays while another row points at it
     for name in children_first(asked, targets):
-        each = asked[name]
-        table, plan = tables[each.target], found[each.target]
-        places = [each.columns.index(name) for name in table.key]
-        keys = tuple(tuple(key[place] for place in places) for key in each.keys)
+        table_keys = asked[name]
+        table, plan = tables[table_keys.target], found[table_keys.target]
+        places = [table_keys.columns.index(name) for name in table.key]
+        keys = tuple(tuple(key[place] for place in places) for key in table_keys.keys)
         sources = [by_name[name] for name in plan.target.sources]
         if plan.kind is MappingKind.GRAIN:
             steps.append(_remapped(parts, table, keys, sources))

@@ -74,7 +74,7 @@ def trials(
     begins = _begins(plan)
     chosen = _chosen(begins, source, keys)
     reader = parts.source(list(plan.schemas.values())).chunk_reader()
-    made: dict[tuple[object, ...], str] = {}
+    grain_of: dict[tuple[object, ...], str] = {}
     shown: set[tuple[object, ...]] = set()
     try:
         for name in chosen:
@@ -84,7 +84,9 @@ def trials(
             if reach is None:
                 yield from look.rows(name)
             else:
-                yield from (_with_clashes(trial, plan, reach, made) for trial in look.grains(reach, shown))
+                yield from (
+                    _with_clashes(trial, plan, reach, grain_of) for trial in look.grains(reach, shown)
+                )
         if plan.reaches and not keys and (wrong := prove(parts, plan, limit).wrong):
             key = ", ".join(plan.target.key)
             yield Trial("these grains together", {}, None, [(key, f"{wrong}; {REMEDY}")])
@@ -266,7 +268,7 @@ class _Look:
 
 
 def _with_clashes(
-    trial: Trial, plan: MappingPlan, reach: Reach, made: dict[tuple[object, ...], str]
+    trial: Trial, plan: MappingPlan, reach: Reach, grain_of: dict[tuple[object, ...], str]
 ) -> Trial:
     """A grain's trial, with the first key that an earlier grain made too: then the grain, or the key, is wrong.
 
@@ -274,19 +276,19 @@ def _with_clashes(
         trial: of one grain.
         plan: of the target.
         reach: of the grain.
-        made: keys of the earlier grains' rows, with their names; gets this one's.
+        grain_of: keys of the earlier grains' rows, with their names; gets this one's.
     """
     if trial.new is None:
         return trial
     keys = dict.fromkeys(tuples(trial.new, list(plan.target.key)))
-    clashes = [one for one in keys if made.setdefault(one, trial.name) != trial.name]
+    clashes = [one for one in keys if grain_of.setdefault(one, trial.name) != trial.name]
     if not clashes:
         return trial
     first = ", ".join(map(str, clashes[0]))
     more = f" (and {len(clashes) - 1} more keys)" if len(clashes) > 1 else ""
     cause = (
-        f"{first}{more} is made of {made[clashes[0]]} too: rows of two grains make one target row, and the run would "
-        f"stop; declare a coarser grain than that of {reach.root.role}, or make another key of each grain"
+        f"{first}{more} is made of {grain_of[clashes[0]]} too: rows of two grains make one target row, and the run"
+        f" would stop; declare a coarser grain than that of {reach.root.role}, or make another key of each grain"
     )
     return replace(trial, problems=(*trial.problems, (", ".join(plan.target.key), cause)))
 

@@ -50,7 +50,7 @@ class Recapture:
         self._sound = not self._aside
         if self._sound:
             return ""
-        self._told = damage
+        self._last_damage = damage
         return f"{damage.what} ({damage.cause}): what it held is captured again; the damaged log is {self._aside}"
 
     def explained(self, error: MigratorError) -> MigratorError:
@@ -58,9 +58,9 @@ class Recapture:
         if not self._aside or not isinstance(error, GapError):
             return error
         return EventLogError(
-            self._told.what,
-            where=self._told.where,
-            cause=f"{self._told.cause}. It can't be captured again: {error.what}; {error.cause}",
+            self._last_damage.what,
+            where=self._last_damage.where,
+            cause=f"{self._last_damage.cause}. It can't be captured again: {error.what}; {error.cause}",
             remedy=f"put a sound copy of the event log in its place (the damaged one is {self._aside}), or start the"
             " migration anew (docs/how-to/start-anew.md); [source] keep_until_applied = true lets the"
             " source keep its log for such a case",

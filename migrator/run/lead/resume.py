@@ -68,14 +68,14 @@ def refuse_new_tables(checkpoint: Checkpoint, schemas: list[TableSchema]) -> Non
         )
 
 
-def asked_again(given: Checkpoint, book: RequestBook, *, whole: bool = False) -> frozenset[TableId]:
+def asked_again(checkpoint: Checkpoint, book: RequestBook, *, whole: bool = False) -> frozenset[TableId]:
     """The tables whose rows somebody has asked for since the checkpoint; ``whole``: for all of them.
 
     The log reader's note of a table may be why it refuses to go on; another dump of the table is then the way out.
     A request that the run before had heard of isn't: it may have been made for something else, of other rows, or be
     half read.
     """
-    before = {(dump.request, dump.table) for dump in given.requests}
+    before = {(dump.request, dump.table) for dump in checkpoint.requests}
     return frozenset(
         table
         for request in book.requests
@@ -86,12 +86,14 @@ def asked_again(given: Checkpoint, book: RequestBook, *, whole: bool = False) ->
     )
 
 
-def begin_notes(notes: LogNotes, given: Checkpoint | None, book: RequestBook) -> None:
+def begin_notes(notes: LogNotes, checkpoint: Checkpoint | None, book: RequestBook) -> None:
     """The log reader's notes as the checkpoint has them, if a run goes on from one."""
-    if given is None:
+    if checkpoint is None:
         notes.begin(())
     else:
-        notes.begin(given.notes, asked_again(given, book), asked_again(given, book, whole=True))
+        notes.begin(
+            checkpoint.notes, asked_again(checkpoint, book), asked_again(checkpoint, book, whole=True)
+        )
 
 
 _BEHIND_ALL_CHANGES = 1 << 30

@@ -87,14 +87,14 @@ class TablesFilled:
     def step(self, stopping: Stopping) -> None:
         """Looks at the tables whose dumps the target has got since."""
         dumped = self._dumped()
-        for each in [each for each in self._left if each[1] <= dumped]:
-            table, sources = each
+        for left in [left for left in self._left if left[1] <= dumped]:
+            table, sources = left
             for one in self._named(table, stopping):
                 if not stopping.requested():
                     self._look_at(one, sources <= self._before, stopping)
             if stopping.requested():
                 return
-            self._left.remove(each)
+            self._left.remove(left)
 
     def _named(self, table: TableId | None, stopping: Stopping) -> list[TableId]:
         try:
