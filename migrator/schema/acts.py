@@ -54,10 +54,12 @@ class Act:
         who = f"{self.os_user} on {self.host} (process {self.process}) as {self.login}"
         led = f", epoch {self.epoch}" if self.epoch is not None else ""
         more = "".join(
-            f": {each}" for each in (self.detail, self.reason and f"because {self.reason}") if each
+            f": {part}" for part in (self.detail, self.reason and f"because {self.reason}") if part
         )
         whole = f"{self.at}  {self.act} by {who}, version {self.version}{led}{more}"
-        return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in whole)
+        return "".join(
+            character if character.isprintable() else ascii(character)[1:-1] for character in whole
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +143,10 @@ class Acts:
         with connected(self._engine) as connection:
             try:
                 note(
-                    lambda sql, given: connection.execute(text(sql), _named(given)),
-                    lambda sql, given: [tuple(row) for row in connection.execute(text(sql), _named(given))],
+                    lambda sql, parameters: connection.execute(text(sql), _named(parameters)),
+                    lambda sql, parameters: [
+                        tuple(row) for row in connection.execute(text(sql), _named(parameters))
+                    ],
                     self._sql,
                     row,
                 )
@@ -166,9 +170,9 @@ class Acts:
         """Keeps that this process stops leading, if it was the last that led. Raises as ``add`` does."""
         with connected(self._engine) as connection:
             try:
-                made = self._exists(connection)
+                exists = self._exists(connection)
                 query = text(self._sql.last_lead)
-                last = connection.execute(query, _named([self._migration])).fetchall() if made else []
+                last = connection.execute(query, _named([self._migration])).fetchall() if exists else []
             except DBAPIError as error:
                 raise self._refused(error) from None
         ours = (_cut(socket.gethostname()), os.getpid())
@@ -188,8 +192,8 @@ class Acts:
         )
 
 
-def _named(given: Sequence[Any]) -> dict[str, Any]:
-    return {f"v{number}": value for number, value in enumerate(given, 1)}
+def _named(parameters: Sequence[Any]) -> dict[str, Any]:
+    return {f"v{number}": value for number, value in enumerate(parameters, 1)}
 
 
 def _cut(said: str, most: int = _NAME) -> str:

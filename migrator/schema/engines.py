@@ -33,7 +33,7 @@ def as_engine(
     if url.get_backend_name() != "postgresql":
         engine = create_engine(url, poolclass=pool.NullPool, connect_args=dict(connect_args or {}))
         # Before SQLAlchemy asks the server what it is.
-        event.listen(engine, "connect", lambda made, _: pin(made, REVISES, str(url)), insert=True)
+        event.listen(engine, "connect", lambda connection, _: pin(connection, REVISES, str(url)), insert=True)
         return engine
     engine = create_engine(url, poolclass=pool.NullPool, connect_args={**parts(pins), **(connect_args or {})})
     where = f"{url.username}@{url.host}:{url.port}/{url.database}"

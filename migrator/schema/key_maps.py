@@ -95,8 +95,8 @@ class SqlKeyMaps:
         if self._connection is None:
             self._connection = self._engine.connect()
             with self._connection.begin():
-                made = self._connection.execute(text(self._tables.exists)).first() is not None
-            for statement in () if made else self._tables.make:
+                exists = self._connection.execute(text(self._tables.exists)).first() is not None
+            for statement in () if exists else self._tables.make:
                 with self._connection.begin():
                     self._connection.execute(text(statement))
         return self._connection
@@ -137,23 +137,23 @@ class SqlKeyMaps:
         first = int(connection.execute(text(f"SELECT following FROM {counter} FOR UPDATE"), own).scalar_one())
         found = self._find(connection, name, keys)
         new = [key for key in keys if key not in found]
-        given = {key: first + place for place, key in enumerate(new)}
-        if given:
+        numbers = {key: first + place for place, key in enumerate(new)}
+        if numbers:
             connection.execute(
                 text(
                     f"INSERT INTO {self._tables.entries} (migration, name, old_key, new_key)"
                     " VALUES (:migration, :name, :old_key, :new_key)"
                 ),
-                [{**own, "old_key": key.encode(), "new_key": number} for key, number in given.items()],
+                [{**own, "old_key": key.encode(), "new_key": number} for key, number in numbers.items()],
             )
             connection.execute(
                 text(
                     f"UPDATE {self._tables.counters} SET following = :following"
                     " WHERE migration = :migration AND name = :name"
                 ),
-                {**own, "following": first + len(given)},
+                {**own, "following": first + len(numbers)},
             )
-        return found | given
+        return found | numbers
 
 
 def _parts(keys: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -97,13 +97,13 @@ def parts(settings: Settings, master: str | None = None, conf: MappingType[str, 
         return EventLog(writer, reader, FileRoom(settings.event_log(), writer, reader))
 
     catalog, ports = source_parts(settings, step, executors_read(settings))
-    made = load_mapping(settings.mapping, lambda: spark(settings, master, conf))
-    surrogates = {each.name: dict(each.surrogates) for each in made if each.surrogates}
+    loaded = load_mapping(settings.mapping, lambda: spark(settings, master, conf))
+    surrogates = {mapped.name: dict(mapped.surrogates) for mapped in loaded if mapped.surrogates}
     target, stager = with_key_maps(
         *target_writer(settings, step), surrogates, lambda: target_key_maps(settings)
     )
     return Parts(
-        mapping=made,
+        mapping=loaded,
         catalog=catalog,
         source=ports,
         target=target,
@@ -148,11 +148,11 @@ def grants(settings: Settings) -> list[Grants]:
 
     Raises ``MappingError`` for a mapping file that can't be used.
     """
-    made = mapping(settings)
-    needs = beside(made)
-    names = [target.name for target in made]
+    loaded = mapping(settings)
+    needs = beside(loaded)
+    names = [target.name for target in loaded]
     target = target_grants(settings, names, needs.mirror, needs.key_maps)
-    return [source_grants(settings, source_tables(made)), target]
+    return [source_grants(settings, source_tables(loaded)), target]
 
 
 def mapping(settings: Settings) -> Mapping:
@@ -172,8 +172,13 @@ def request_book(settings: Settings) -> RequestStore:
     store = requests(settings)
     if store.read().started == 0:
         newest, ledger = newest_manifest(Layout.of(settings.event_log())), peek(settings)
-        places = [each.checkpoint for each in (newest, ledger) if each is not None]
-        known = [number_of(name) for each in places if each is not None for name in each.dumps_named()]
+        places = [holder.checkpoint for holder in (newest, ledger) if holder is not None]
+        known = [
+            number_of(name)
+            for checkpoint in places
+            if checkpoint is not None
+            for name in checkpoint.dumps_named()
+        ]
         if known:
             store.update(lambda book: book.behind(max(known)))
     return store

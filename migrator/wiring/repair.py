@@ -52,7 +52,7 @@ def await_repair(settings: Settings, names: Sequence[str], wait_s: float) -> lis
             return own
         if time.monotonic() >= deadline:
             for request in left:
-                store.update(lambda book, each=request: book.cancel(each.id))  # type: ignore[misc]
+                store.update(lambda book, request=request: book.cancel(request.id))  # type: ignore[misc]
             raise RequestError(
                 "the repair didn't end in time",
                 where=", ".join([*(request.id for request in left), *sorted(waiting)]),

@@ -27,10 +27,10 @@ def upgrade() -> None:
     # Text, not JSON: MySQL would turn numbers beyond 64 bits, as positions are, into floating point. A crash
     # between the table and its version leaves the table: DDL is no part of a transaction here.
     options = {"engine": "InnoDB", "charset": "utf8mb4", "collate": "utf8mb4_bin"}
-    given = {
+    keywords = {
         f"{dialect}_{name}": value for dialect in ("mysql", "mariadb") for name, value in options.items()
     }
-    _create(MYSQL_LEDGER, sa.String(64), LONGTEXT(), LONGTEXT(), if_not_exists=True, **given)
+    _create(MYSQL_LEDGER, sa.String(64), LONGTEXT(), LONGTEXT(), if_not_exists=True, **keywords)
 
 
 def _create(name: str, key: Any, text: Any, document: Any, **options: Any) -> None:

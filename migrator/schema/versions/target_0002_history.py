@@ -23,10 +23,10 @@ def upgrade() -> None:
         _create("history", schema=_SCHEMA)
         return
     options = {"engine": "InnoDB", "charset": "utf8mb4", "collate": "utf8mb4_bin"}
-    given = {
+    keywords = {
         f"{dialect}_{name}": value for dialect in ("mysql", "mariadb") for name, value in options.items()
     }
-    _create(MYSQL_HISTORY, if_not_exists=True, **given)  # a crash before the version leaves the table
+    _create(MYSQL_HISTORY, if_not_exists=True, **keywords)  # a crash before the version leaves the table
 
 
 def _create(name: str, **options: Any) -> None:
