@@ -91,6 +91,12 @@ class Mirror(Protocol):
         """All rows of a mirrored table, in parts, each a ``pyarrow.Table``."""
         ...
 
+    def touches(self, target: JoinedTarget) -> bool:
+        """Tells whether the batch changes anything on which the target depends: rows that come or go, columns that
+        its mapping reads, or by which rows are linked. If it doesn't, the target stays as it is.
+        """
+        ...
+
     def trace(self, target: JoinedTarget) -> int:
         """Finds the grains that the batch touches, in the state before it and after it; returns how many.
 

@@ -154,7 +154,7 @@ class JoinedJob:
         begun = []
         for target in self.targets:
             if (target.table.id.name, target.digest()) in filled:
-                if touched & set(target.sources):
+                if touched & set(target.sources) and mirror.touches(target):
                     begun += self._begin(target, mirror)
             elif _dumped(target, batch.checkpoint):
                 yield from self._fill(target, mirror)

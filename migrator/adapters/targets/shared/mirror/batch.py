@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from migrator.adapters.targets.shared.mirror.followed import deciding
 from migrator.adapters.targets.shared.mirror.mirrored import Mirrored, Typed
 from migrator.adapters.targets.shared.mirror.reach_sql import ReachSql
 from migrator.adapters.targets.shared.mirror.store import MirrorStore
+from migrator.columnar.compared import compared
 from migrator.model.reach import Reach, entangled
 from migrator.model.table import TableId, TableSchema
 from migrator.model.target import TargetTable
 from migrator.ports.mirror import JoinedTarget, MirrorRows, Sides
 
 _NUMBERS: Typed = (("number", "bigint"),)
+_COMPARED_ROWS = 50_000
+"""Changes of a table in one batch that are held beside the rows as they were, at most; more than these all count."""
 
 
 class BatchMirror:
@@ -26,16 +30,51 @@ class BatchMirror:
     def __init__(self, store: MirrorStore):
         self._store = store
         self._moved: dict[TableId, Mirrored] = {}
+        self._changed: dict[TableId, frozenset[str] | None] = {}
         self._dumped: set[str] = set()
         self._followed: dict[Reach, _Followed] = {}
 
     # -- moving
 
-    def move(self, rows: Sequence[MirrorRows], followed: Collection[TableId]) -> None:
-        """Applies a batch's rows. ``followed``: tables of targets in step, of which changes are kept to be
-        traced."""
+    def move(self, rows: Sequence[MirrorRows], followed: Mapping[TableId, Collection[str]]) -> None:
+        """Applies a batch's rows.
+
+        ``followed``: tables of targets in step, with the columns that decide on these. Changes of those columns, rows
+        that come and rows that go are kept to be traced; of the others only the mirror's own row is changed.
+        """
         for one in rows:
-            self._move(one, one.schema.id in followed)
+            columns = followed.get(one.schema.id)
+            loud = one if columns is None else self._without_quiet(one, columns)
+            if loud is not None:
+                self._move(loud, columns is not None)
+
+    def _without_quiet(self, rows: MirrorRows, columns: Collection[str]) -> MirrorRows | None:
+        """Applies the rows that stay the same in the columns that decide; returns the others, None if there are
+        none.
+
+        The mirror tells what a row was: a before image of the log may hold the key alone.
+        """
+        self._changed[rows.schema.id] = None
+        if rows.chunks or rows.emptied or rows.after is None or not 0 < rows.after.num_rows <= _COMPARED_ROWS:
+            return rows
+        store, table = self._store, self._mirrored(rows.schema)
+        keys = table.places(table.key)
+        found = compared(rows.after, rows.before, self._as_they_were(table, rows.after), table.key, columns)
+        self._changed[rows.schema.id] = found.columns
+        if found.quiet.num_rows:
+            staged = store.scratch(f"staged {rows.schema.id}", (("chunk", "boolean"), *table.typed()), keys)
+            store.load(staged, table, found.quiet, table.columns, chunk=False)
+            store.run(replace(table, staged=staged).upsert())
+        loud = found.after.num_rows or (found.before is not None and found.before.num_rows)
+        return replace(rows, before=found.before, after=found.after) if loud else None
+
+    def _as_they_were(self, table: Mirrored, rows: pa.Table) -> pa.Table:
+        """The mirror's rows of the keys of these."""
+        keys = self._store.scratch(f"gone {table.schema.id}", table.typed(table.key), table.places(table.key))
+        self._store.load(keys, table, rows.select(table.key), table.key)
+        every = ", ".join(table.places(table.columns, "m"))
+        lookup = table.lookup(table.columns, table.key, table.places(table.key, "k"))
+        return self._store.selected(f"SELECT {every} FROM {keys} k {lookup}", table)
 
     def _move(self, rows: MirrorRows, follow: bool) -> None:
         store, table = self._store, self._mirrored(rows.schema)
@@ -106,6 +145,15 @@ class BatchMirror:
         self._store.rows("SELECT 1")
 
     # -- what a batch touches
+
+    def touches(self, target: JoinedTarget) -> bool:
+        """Tells whether the batch changes anything on which the target depends."""
+        for schema in target.sources.values():
+            if schema.id in self._moved:
+                columns = self._changed[schema.id]
+                if columns is None or columns & deciding(schema, [target]):
+                    return True
+        return False
 
     def trace(self, target: JoinedTarget) -> int:
         """Finds the grains that the batch touches; returns how many."""
