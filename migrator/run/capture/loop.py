@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import queue
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from migrator.errors import MigratorError
 from migrator.ports.eventlog import EventLogRoom, SegmentWriter
 from migrator.ports.requests import RequestStore
 from migrator.run.capture.attempt import Attempt
 from migrator.run.capture.fair_inputs import FairInputs
-from migrator.run.capture.garbage import seldom_collected
 from migrator.run.capture.retention_watch import RetentionWatch
 from migrator.run.capture.room_gate import RoomGate
 from migrator.run.capture.source_threads import ChunkRead, Inputs, started_threads, wait
@@ -19,6 +20,9 @@ from migrator.run.capture.steps import CaptureSteps, SourcePorts
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
 from migrator.run.steps import Step, no_step
+
+NEW_OBJECTS = 200_000
+"""More objects made than freed since the last look; Python's own number is 700."""
 
 
 class CaptureLoop:
@@ -128,3 +132,21 @@ class CaptureLoop:
 
 
 __all__ = ["CaptureLoop", "SourcePorts"]
+
+
+@contextmanager
+def seldom_collected() -> Iterator[None]:
+    """Within it, cycles are looked for seldom, and not among the objects that were there before.
+
+    A backlog is hundreds of thousands of small tuples on their way from the log to a segment. None is ever
+    part of a cycle, all are freed as soon as they are written, and to go through them again and again took
+    more time than to read the log. What does end in cycles (errors with their tracebacks) is still found.
+    """
+    before = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(NEW_OBJECTS, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()

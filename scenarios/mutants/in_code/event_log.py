@@ -52,7 +52,7 @@ COLUMNAR = (
         ("any schemas are united", "if not all(extends(newest, schema) for schema, _ in parts):", "if False:"),
     ),
     *mutants_of(
-        "migrator/columnar/slices.py", ("tests/unit/columnar/test_slices.py",),
+        "migrator/adapters/sources/postgres/log/row_codec.py", ("tests/unit/sources/postgres/test_gathered_slices.py",),
         ("values are taken from the gaps", "picks * 2,", "picks * 2 + 1,"),
         ("missing values are empty", "mask=missing", "mask=None"),
     ),

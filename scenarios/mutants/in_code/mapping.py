@@ -60,7 +60,7 @@ MAPPING = (
         ("a key is its own number beside tables where it is none", "if not shared and numbers_itself(schema, grain):", "if numbers_itself(schema, grain):"),
     ),
     *mutants_of(
-        "migrator/adapters/targets/shared/mirror/followed.py", _REACH,
+        "migrator/adapters/targets/shared/mirror/keeper.py", _REACH,
         ("targets that are not filled are followed", "if (target.table.id.name, target.digest()) in filled", "if True"),
     ),
 )  # fmt: skip

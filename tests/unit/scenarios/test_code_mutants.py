@@ -16,7 +16,7 @@ from migrator.errors import ConfigError
 from scenarios.commands import scenario
 from scenarios.mutants.in_code import change
 from scenarios.mutants.in_code.change import ROOT, CodeMutant, Copy
-from scenarios.mutants.in_code.table import CODE_MUTANTS
+from scenarios.mutants.in_code.commands import CODE_MUTANTS
 from scenarios.mutants.in_code.trial import CodeRow, TestsRun, outcome_of, overall, tried, unbroken
 from scenarios.report import tables_beside
 from verify.history.result import Outcome

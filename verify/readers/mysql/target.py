@@ -13,13 +13,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from migrator.errors import VerifyError
 from verify.readers.ledger_row import ledger_state
 from verify.readers.mysql.chunks import MySQLTargetChunks
-from verify.readers.mysql.hexadecimal import hexadecimal
 from verify.readers.mysql.printed import as_printed
 from verify.readers.mysql.rows import row_batches
 from verify.readers.mysql.session import open_session, quoted, rows_of
@@ -28,6 +28,7 @@ from verify.readers.snapshot import LedgerState, TargetColumnText, TargetRowsTex
 from verify.settings import ServerSettings
 
 _LEDGER = "migrator_ledger"
+_DIGITS = np.frombuffer(b"0123456789abcdef", np.uint8)
 _EXISTS = "SELECT 1 FROM information_schema.tables WHERE table_schema = %s AND table_name = %s"
 _COLUMNS = """
 SELECT column_name, column_type, data_type, COALESCE(generation_expression, '') <> '',
@@ -150,7 +151,7 @@ def _read_rows(
     with row_file(path, wanted) as writer:
         for values in row_batches(session, query):
             arrays = [
-                hexadecimal(cells) if _as_bytes(column) else _texts(cells, ".".join((*table, column.name)))
+                _hexadecimal(cells) if _as_bytes(column) else _texts(cells, ".".join((*table, column.name)))
                 for cells, column in zip(values, kept, strict=True)
             ]
             writer.write_table(pa.Table.from_arrays(arrays, schema=wanted))
@@ -192,3 +193,19 @@ def _text(column: TargetColumnText) -> str:
         return f"CONVERT({name} USING utf8mb4)"
     rule = _TEXTS.get("timestamp" if column.base == "timestamptz" else column.base, "CAST({0} AS CHAR)")
     return f"CONVERT({rule.replace('{0}', name)} USING utf8mb4)"
+
+
+def _hexadecimal(values: pa.Array) -> pa.Array:
+    """A binary array as an array of lower-case hexadecimal texts, NULLs kept."""
+    plain = values.cast(pa.large_binary())
+    _, places, data = plain.buffers()
+    offsets = np.frombuffer(places, np.int64)[plain.offset : plain.offset + len(plain) + 1]
+    octets = np.frombuffer(data or b"", np.uint8)[offsets[0] : offsets[-1]]
+    digits = np.empty(2 * len(octets), np.uint8)
+    digits[0::2], digits[1::2] = _DIGITS[octets >> 4], _DIGITS[octets & 15]
+    null = None
+    if plain.null_count:
+        null = pa.py_buffer(np.packbits(np.array(plain.is_valid()), bitorder="little").tobytes())
+    ends = pa.py_buffer(((offsets - offsets[0]) * 2).astype(np.int64).tobytes())
+    texts = pa.Array.from_buffers(pa.large_string(), len(plain), [null, ends, pa.py_buffer(digits.tobytes())])
+    return texts.cast(pa.string())

@@ -1,12 +1,15 @@
-"""The log reader of a MariaDB source."""
+"""The log reader of a MariaDB source, and the dialect in which its server writes and prints rows."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
+from migrator.adapters.sources.binlog.events import table_map as types
 from migrator.adapters.sources.binlog.place.proof import Proof, gtid_events
+from migrator.adapters.sources.binlog.rows import value_text
 from migrator.adapters.sources.binlog.rows.charsets import load_charsets
+from migrator.adapters.sources.binlog.rows.dialect import Dialect
 from migrator.adapters.sources.binlog.tables.captured_tables import CatalogTable
 from migrator.adapters.sources.binlog.transactions.log_reader import BinlogReader, Server
 from migrator.adapters.sources.binlog.wire.packet_stream import PacketStream
@@ -17,7 +20,6 @@ from migrator.adapters.sources.mariadb.catalog import (
     server_name,
     visible_end,
 )
-from migrator.adapters.sources.mariadb.dialect import MARIADB
 from migrator.adapters.sources.mariadb.log_request import open_stream
 from migrator.adapters.sources.mariadb.log_walk import gtids_at
 from migrator.adapters.sources.mariadb.position import (
@@ -31,6 +33,23 @@ from migrator.adapters.sources.mariadb.track import DomainTrack, proof_of
 from migrator.errors import GapError
 from migrator.model.position import Position
 from migrator.model.table import TableId
+
+MARIADB = Dialect(
+    character=frozenset(
+        (
+            types.STRING,
+            types.VAR_STRING,
+            types.VARCHAR,
+            types.BLOB,
+            types.GEOMETRY,
+            types.VARCHAR_COMPRESSED,
+            types.BLOB_COMPRESSED,
+        )
+    ),
+    double_text=value_text.double_text,
+    collations="COLLATION_CHARACTER_SET_APPLICABILITY",
+    mariadb=True,
+)
 
 
 class MariaLogReader(BinlogReader):

@@ -1,4 +1,4 @@
-"""The log reader of a MySQL source."""
+"""The log reader of a MySQL source, and the dialect in which its server writes and prints rows."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from migrator.adapters.sources.binlog.events import table_map as types
 from migrator.adapters.sources.binlog.place.proof import Proof, gtid_events
+from migrator.adapters.sources.binlog.rows import value_text
 from migrator.adapters.sources.binlog.rows.charsets import load_charsets
+from migrator.adapters.sources.binlog.rows.dialect import Dialect
 from migrator.adapters.sources.binlog.tables.captured_tables import CatalogTable
 from migrator.adapters.sources.binlog.transactions.log_reader import BinlogReader, Server
 from migrator.adapters.sources.binlog.wire.packet_stream import PacketStream
 from migrator.adapters.sources.mysql.catalog import executed, log_end, read_table, server_name
-from migrator.adapters.sources.mysql.dialect import MYSQL
 from migrator.adapters.sources.mysql.gtid_set import newest, own_last, parse_set
 from migrator.adapters.sources.mysql.log_request import open_stream
 from migrator.adapters.sources.mysql.position import LogPlace, parse_position
@@ -21,6 +23,19 @@ from migrator.adapters.sources.mysql.track import SetTrack, proof_of
 from migrator.errors import GapError
 from migrator.model.position import Position
 from migrator.model.table import TableId
+
+
+def _double_text(value: float) -> str:
+    """Prints a double as MariaDB does, but minus zero keeps its sign."""
+    text = value_text.double_text(value)
+    return "-0" if text == "0" and str(value)[0] == "-" else text
+
+
+MYSQL = Dialect(
+    character=frozenset((types.STRING, types.VAR_STRING, types.VARCHAR, types.BLOB, types.VECTOR)),
+    double_text=_double_text,
+    collations="COLLATIONS",
+)
 
 
 class MysqlLogReader(BinlogReader):

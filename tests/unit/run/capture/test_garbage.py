@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from migrator.run.capture.garbage import NEW_OBJECTS, seldom_collected
+from migrator.run.capture.loop import NEW_OBJECTS, seldom_collected
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from migrator.adapters.sources.binlog.rows.row_decoder import build_decoder
 from migrator.adapters.sources.binlog.statements.query_event import QueryText
 from migrator.adapters.sources.binlog.statements.sql_words import Lexer, words
 from migrator.adapters.sources.binlog.statements.statements import Statement, StatementKind, judge
-from migrator.adapters.sources.mariadb.dialect import MARIADB
+from migrator.adapters.sources.mariadb.log_reader import MARIADB
 from migrator.connections.mysql import result_set
 from migrator.connections.mysql.packet_buffer import PacketBuffer
 from migrator.errors import SourceError

@@ -16,7 +16,7 @@ from migrator.adapters.sources.binlog.rows import mariadb_text
 from migrator.adapters.sources.binlog.rows.charsets import Charsets
 from migrator.adapters.sources.binlog.rows.multibyte import decoder
 from migrator.adapters.sources.binlog.rows.row_decoder import build_decoder
-from migrator.adapters.sources.mariadb.dialect import MARIADB
+from migrator.adapters.sources.mariadb.log_reader import MARIADB
 from migrator.errors import SourceError
 
 CHARSETS = Charsets({63: "binary", 8: "latin1"}, {"latin1": "".join(map(chr, range(256)))})

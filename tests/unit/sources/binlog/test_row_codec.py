@@ -15,8 +15,8 @@ from migrator.adapters.sources.binlog.rows import row_codec
 from migrator.adapters.sources.binlog.rows.dialect import Dialect
 from migrator.adapters.sources.binlog.rows.row_codec import RowCodec
 from migrator.adapters.sources.binlog.rows.row_decoder import build_decoder
-from migrator.adapters.sources.mariadb.dialect import MARIADB
-from migrator.adapters.sources.mysql.dialect import MYSQL
+from migrator.adapters.sources.mariadb.log_reader import MARIADB
+from migrator.adapters.sources.mysql.log_reader import MYSQL
 from migrator.columnar.text import rows_to_table
 from migrator.columnar.types import arrow_schema
 from migrator.errors import SourceError

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migrator.columnar.slices import gather
+from migrator.adapters.sources.postgres.log.row_codec import gather
 
 
 @given(st.data(), st.binary(max_size=40))
