@@ -10,6 +10,7 @@ from scenarios.mutants.in_code.change import mutants_of
 
 _PLAN = ("tests/integration/transforms/test_transforms_plan.py",)
 _SHARED = ("tests/integration/joined/test_shared_grains.py",)
+_QUIET = ("tests/integration/targets/test_mirror_quiet.py",)
 _REACH = ("tests/integration/targets/test_mirror.py", "tests/integration/joined/test_joined_bench.py")
 
 MAPPING = (
@@ -60,7 +61,28 @@ MAPPING = (
         ("a key is its own number beside tables where it is none", "if not shared and numbers_itself(schema, grain):", "if numbers_itself(schema, grain):"),
     ),
     *mutants_of(
-        "migrator/adapters/targets/shared/mirror/keeper.py", _REACH,
-        ("targets that are not filled are followed", "if (target.table.id.name, target.digest()) in filled", "if True"),
+        "migrator/adapters/targets/shared/mirror/followed.py", _REACH,
+        ("targets that are not filled are followed", " if (target.table.id.name, target.digest()) in filled]", "]"),
+    ),
+    *mutants_of(
+        "migrator/adapters/targets/shared/mirror/followed.py", _QUIET,
+        ("a computed grain reads what its mapping reads", "schema.names() if computed else needed", "needed"),
+    ),
+    *mutants_of(
+        "migrator/adapters/targets/shared/mirror/batch.py", _QUIET,
+        ("quiet rows don't reach the mirror", "store.run(replace(table, staged=staged).upsert())", "pass"),
+        ("no row is quiet", "loud = one if columns is None else self._without_quiet(one, columns)", "loud = one"),
+        ("every change touches every target", "if columns is None or columns & deciding(schema, [target]):", "if True:"),
+        ("rows that come or go touch nobody", "if columns is None or columns & deciding", "if columns is not None and columns & deciding"),
+    ),
+    *mutants_of(
+        "migrator/columnar/compared.py", ("tests/unit/columnar/test_compared.py",),
+        ("numbers are compared as numbers", "if bits is not None:", "if False:"),
+        ("NULL is nothing that is the same", "return pc.or_(equal, nulls)", "return equal"),
+        ("two values one of which is NULL are the same", "pc.fill_null(pc.equal(one, other), False)", "pc.fill_null(pc.equal(one, other), True)"),
+        ("one column that stays is enough", "np.logical_and.reduce", "np.logical_or.reduce"),
+        ("a row that comes changes columns", "columns = None if comes or goes else", "columns = None if goes else"),
+        ("a row that goes changes columns", "columns = None if comes or goes else", "columns = None if comes else"),
+        ("quiet rows keep their before images", "_without(before, staying, key)", "before"),
     ),
 )  # fmt: skip
