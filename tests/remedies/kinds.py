@@ -277,6 +277,17 @@ KINDS = (
         ),
     ),
     Kind(
+        "have two keys that the target takes for one differ, or remove one of the two",
+        r"tells the two apart",
+        (
+            LIVE + "runs/test_same_key.py::test_a_key_that_tells_the_two_apart_lets_the_run_go_on",
+            LIVE + "runs/test_same_key.py::"
+            "test_a_row_of_another_writer_is_removed_or_the_mapping_makes_their_keys_differ",
+            LIVE + "runs/test_same_key.py::"
+            "test_what_only_the_target_has_is_deleted_there_and_what_the_source_no_longer_has_in_one_batch",
+        ),
+    ),
+    Kind(
         "declare a grain, a link or a key",
         r"grain|links?=|roles=|key=|values=|surrogates=|key maps?|key's column|own key",
         (

@@ -15,7 +15,8 @@ from migrator.model.target import TargetTable
 TELL_APART_REMEDY = (
     "give the key's column in the target a type or collation that tells the two apart, or make their keys differ in"
     " the mapping; or, if only one of the two is in the source, delete the other from the target. Then start again:"
-    f" nothing of this batch was written{CORRECTED_MAPPING}"
+    " nothing of this batch was written. A source row that is corrected or deleted comes later in the event log: it"
+    f" helps where both are applied in one batch{CORRECTED_MAPPING}"
 )
 """The remedy for two keys that a target takes for one."""
 
