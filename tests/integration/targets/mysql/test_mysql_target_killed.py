@@ -25,11 +25,12 @@ import json, os, sys
 import pyarrow as pa
 from migrator.adapters.targets.mysql.settings import MysqlTarget
 from migrator.adapters.targets.mysql.target import MysqlTargetWriter
+from migrator.model.server import Server
 from migrator.ports.target import TargetBatch, TargetRows
 from migrator.run.steps import step_hook
 from tests.contract.targets.target_under_test import checkpoint
 
-target = MysqlTargetWriter(MysqlTarget(**json.loads(sys.argv[1])), step_hook(os.environ))
+target = MysqlTargetWriter(MysqlTarget(Server(**json.loads(sys.argv[1])), "killed"), step_hook(os.environ))
 ledger = target.open(int(sys.argv[2]))
 (table,) = target.tables(["t"])
 
@@ -60,10 +61,10 @@ def test_killed_at_every_point_every_batch_is_applied_once(
 
 def write(new: Database, epoch: int, crash_at: str) -> int:
     """Applies batches up to the last one in a process of its own; its exit code."""
-    server = {"kind": new.kind, "host": new.host, "port": new.port, "database": new.database}
-    login = {"user": new.user, "password": new.password, "migration": "killed"}
+    place = {"kind": new.kind, "host": new.host, "port": new.port, "database": new.database}
+    login = {"user": new.user, "password": new.password}
     done = subprocess.run(
-        [sys.executable, "-c", WRITER, json.dumps({**server, **login}), str(epoch), str(LAST)],
+        [sys.executable, "-c", WRITER, json.dumps({**place, **login}), str(epoch), str(LAST)],
         env={**os.environ, "MIGRATOR_CRASH_AT": crash_at, "PYTHONPATH": str(Path(__file__).parents[4])},
         timeout=120,
         check=False,
