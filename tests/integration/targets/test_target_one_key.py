@@ -142,7 +142,7 @@ def test_rows_are_right_or_named_by_an_extensions_type(
 
 
 def run_in_postgres(bench: Bench, kind: Kind, drawn: int) -> None:
-    name = f"t_{kind.name.replace(' ', '_')}"
+    name = f"t_{kind.name.replace(' ', '_')}_{drawn}"  # one database for the whole module
     primary = "" if kind.index else " PRIMARY KEY"
     try:
         bench.database.execute(*kind.setup)
@@ -168,7 +168,7 @@ def mariadb_bench(mariadb: MariaDBServer) -> Iterator[Bench]:
 
 
 def run_in_mysql(bench: Bench, kind: Kind, drawn: int) -> None:
-    name = f"t_{kind.name}"
+    name = f"t_{kind.name}_{drawn}"
     bench.database.execute(f"CREATE TABLE {name} (k {kind.declared} PRIMARY KEY, v int)")
     check(bench, kind, name, drawn)
     check_repairs(bench, kind, name, drawn)
