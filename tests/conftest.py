@@ -15,7 +15,7 @@ from migrator.embedded.postgres import postgres_installation
 from tests.each_value import mark_the_others
 from tests.fix_cluster import cluster  # noqa: F401
 from tests.fix_hostile_postgres import hostile, hostile_server  # noqa: F401
-from tests.fix_spark import adaptive, spark  # noqa: F401  (they import PySpark only when used)
+from tests.fix_spark import adaptive, interpreted, spark  # noqa: F401  (they import PySpark only when used)
 from tests.fix_zookeeper import contenders, ensemble_settings, zookeeper  # noqa: F401
 from tests.servers import (
     MARIADB_VERSION,

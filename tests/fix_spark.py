@@ -36,3 +36,12 @@ def adaptive(spark: SparkSession) -> Iterator[None]:
     spark.conf.set(name, "true")
     yield
     spark.conf.set(name, before or "true")
+
+
+@pytest.fixture
+def interpreted(spark: SparkSession) -> Iterator[None]:
+    """Operators and expressions are interpreted, as they are for the few rows of a small joined batch."""
+    from transforms.on_spark.flat import INTERPRETED, planned_with
+
+    with planned_with(spark, {**INTERPRETED, "spark.sql.codegen.wholeStage": "false"}):
+        yield

@@ -3,7 +3,7 @@
 A small batch often changes a few rows of every target. One job per target would cost Spark's overhead per target:
 Spark describes the plan for a page nobody looks at, generates code again, schedules, and starts a task. So each
 standing plan is kept as an RDD of Arrow record batches. The RDDs of a batch's targets are united and run by one
-task, or by several if there are many rows. The first column of a record batch tells its target.
+task, or by several. The first column of a record batch tells its target.
 
 Jobs of Spark SQL hand the session's settings to their tasks. This job is none of them and does so itself. Otherwise
 functions that read settings while they run would see Spark's defaults.
@@ -11,23 +11,28 @@ functions that read settings while they run would see Spark's defaults.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
 from pyspark.core.rdd import RDD
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from transforms.on_spark.pipeline import SIDE
-from transforms.on_spark.standing import (
-    SLOT_BYTES,
-    Slots,
-    StandingMapping,
-    hand_settings_on,
-    side_alone,
-)
+from transforms.on_spark.standing import StandingMapping, hand_settings_on, side_alone
 
 _FIRST = pa.schema([(SIDE, pa.int16())])
+Result = dict[str, pa.Table]
+
+
+def share(target: str, running: Future[Result], alone: Callable[[], pa.Table]) -> pa.Table:
+    """A target's share of a job of many. Where that one fails each target maps alone, and so names what it is."""
+    try:
+        return running.result()[target]
+    except (PySparkException, Py4JError):
+        return alone()
 
 
 class OneJob:
@@ -35,41 +40,53 @@ class OneJob:
 
     Args:
         spark: the session.
-        standing: the mappings by target table; their numbers are their places in this order. Mappings whose plans
-            can't be run again unchanged are left out.
-        slots: the slots that hold the rows.
+        standing: the mappings by target table; their numbers are their places in this order.
+        batches: gives a mapping's RDD; mappings of which it gives none are left out.
+        settings: more settings of Spark SQL that the tasks see.
+        jobs: how many run at a time.
     """
 
-    def __init__(self, spark: SparkSession, standing: Mapping[str, StandingMapping], slots: Slots):
+    def __init__(
+        self,
+        spark: SparkSession,
+        standing: Mapping[str, StandingMapping],
+        batches: Callable[[StandingMapping], RDD[bytes] | None],
+        settings: Mapping[str, str] | None = None,
+        jobs: int = 1,
+    ):
         self._spark = spark
-        self._slots = slots
         self._names = tuple(standing)
         self._schemas = {name: mapping.schema for name, mapping in standing.items()}
-        found = {name: mapping.batches() for name, mapping in standing.items()}
+        found = {name: batches(mapping) for name, mapping in standing.items()}
         self._batches: dict[str, RDD[bytes]] = {name: rdd for name, rdd in found.items() if rdd is not None}
+
+        def begin() -> None:
+            hand_settings_on(spark)
+            for name, value in (settings or {}).items():
+                spark.sparkContext.setLocalProperty(name, value)
+
         # Settings belong to a thread of ours, and through it to one of the JVM's.
-        self._pool = ThreadPoolExecutor(
-            1, thread_name_prefix="one-job", initializer=hand_settings_on, initargs=(spark,)
-        )
+        self._pool = ThreadPoolExecutor(jobs, thread_name_prefix="one-job", initializer=begin)
 
     def takes(self, target: str) -> bool:
         """Tells whether a target is among the job's."""
         return target in self._batches
 
-    def submit(self, targets: Sequence[str]) -> Future[dict[str, pa.Table]]:
-        """Begins to map the rows now in the small slots; gives what ``StandingMapping.run`` gives, by target.
+    def submit(self, targets: Sequence[str], tasks: int) -> Future[Result]:
+        """Begins to map the rows now in the small slots, by so many tasks at most; gives what ``StandingMapping.run``
+        gives, by target.
 
         The future raises what Spark raises, if one of the mappings fails.
         """
-        return self._pool.submit(self._run, targets)
+        return self._pool.submit(self._run, targets, tasks)
 
     def close(self) -> None:
-        """Waits for a job under way."""
+        """Waits for jobs under way."""
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _run(self, targets: Sequence[str]) -> dict[str, pa.Table]:
+    def _run(self, targets: Sequence[str], tasks: int) -> Result:
         context = self._spark.sparkContext
-        tasks = max(1, min(context.defaultParallelism, self._slots.filled_bytes // SLOT_BYTES))
+        tasks = max(1, min(context.defaultParallelism, tasks))
         job = context.union([self._batches[name] for name in targets]).coalesce(tasks)
         found: dict[str, list[pa.RecordBatch]] = {name: [] for name in targets}
         for piece in job.collect():

@@ -290,6 +290,8 @@ def _settings(master: str, conf: Mapping[str, str], log_path: Path) -> SparkConf
         "spark.buffer.pageSize": _PAGE,
         "spark.sql.shuffle.partitions": cores,
         "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+        # Code of 100 operators is kept otherwise: the plans of twenty joined targets have more.
+        "spark.sql.codegen.cache.maxEntries": "2000",
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": str(log_path.resolve().parent / "spark-warehouse"),
         # Each call of a mapping would first tell the JVM where in Python it stands, by nine calls more. That is for

@@ -35,6 +35,7 @@ from migrator.errors import MigratorError
 from migrator.model.table import TableSchema
 from transforms.analysis.plan import MappingKind, MappingPlan
 from transforms.frames import arrow_schema, parquet_frame
+from transforms.on_spark.flat import flat_batches, planned_with
 from transforms.on_spark.pipeline import SIDE, map_delta
 
 SIDES = ("before", "after")
@@ -84,6 +85,8 @@ class Slots:
         self._filled: set[Path] = set()
         self.filled_bytes = 0
         """Bytes that the rows of the last batch take in memory."""
+        self.filled_size = 0
+        """The size of the slots that hold them, as ``fill`` returned it."""
         for (name, size), content in self._empty.items():
             for side in SIDES:
                 self._put(self.path(side, name, size), content or ())
@@ -104,6 +107,7 @@ class Slots:
             The size of the slots that hold the rows; 0 if a table has too many rows for the largest size, and nothing
             was changed.
         """
+        self.filled_size = 0
         for size in SIZES:
             contents = self._contents(rows, size)
             if contents is not None:
@@ -119,6 +123,7 @@ class Slots:
                     self._put(path, empty or ())
         self._filled = set(contents)
         self.filled_bytes = sum(table.nbytes for tables in rows.values() for table in tables.values())
+        self.filled_size = size
         return size
 
     def _contents(self, rows: Mapping[str, Mapping[str, pa.Table]], size: int) -> dict[Path, _Content] | None:
@@ -214,10 +219,11 @@ class StandingMapping:
         after_only: whether before images aren't mapped (``handed_keys``).
 
     The physical plan of most row-wise mappings is executed again as it is. One with a shuffle, or with a
-    broadcast of source rows, remembers what that brought the first time. Over small slots a copy of such a
-    plan is run, which remembers nothing; it is one without adaptive execution, whose memory copies share.
-    Over large ones, and where a copy would share something else, the plan is made anew, and only the
-    function's calls and the analysis are saved.
+    broadcast of source rows, remembers what that brought the first time. A joined mapping's few rows are mapped by a
+    flat plan, which has neither (``transforms.on_spark.flat``). Over small slots that hold more, or where there is no
+    flat plan, a copy of the plan is run, which remembers nothing; it is one without adaptive execution, whose
+    memory copies share. Over large ones, and where a copy would share something else, the plan is made anew, and only
+    the function's calls and the analysis are saved.
     """
 
     def __init__(
@@ -228,12 +234,17 @@ class StandingMapping:
         self._plan = plan
         self._slots = slots
         self._number = number
-        self._frames: dict[int, tuple[DataFrame, bool]] = {}
+        self._frames: dict[int, DataFrame] = {}
+        self._remembers: dict[int, bool] = {}
         self._kept: dict[int, RDD[bytes]] = {}
-        frame, self._remembers = self._planned(SLOT_BYTES)
+        self._original: Any | None = None
+        self._copied = False
+        frame = self._frame(SLOT_BYTES)
         self.schema: pa.Schema = to_arrow_schema(frame.schema, timezone="UTC")
         """The schema of what ``run`` and ``batches`` give."""
-        self._original = self._to_be_copied() if self._remembers else None
+        self.flat = flat_batches(spark, frame) if plan.kind is MappingKind.GRAIN else None
+        """An RDD that maps few rows whenever it is run; None of row-wise mappings, and of joined ones without a flat
+        plan."""
 
     def run(self, size: int = SLOT_BYTES) -> pa.Table:
         """Returns what ``map_delta`` would for the rows now in the slots: the target's columns after ``SIDE``."""
@@ -241,7 +252,8 @@ class StandingMapping:
         if size != SLOT_BYTES:
             rows = self.batches(size)
         else:
-            rows = None if self._original is None else self._collectable(self._original.clone())
+            original = self._to_be_copied()
+            rows = None if original is None else self._collectable(original.clone())
         if rows is None:
             frame, remembers = self._planned(size)
             return side_alone((frame.select("*") if remembers else frame).toArrow())
@@ -251,30 +263,42 @@ class StandingMapping:
     def batches(self, size: int = SLOT_BYTES) -> RDD[bytes] | None:
         """Returns an RDD that gives the slots' rows, mapped, as Arrow record batches whenever it is run; None if that
         can't be."""
+        if self._plan.kind is not MappingKind.ROW_WISE:
+            return None
         frame, remembers = self._planned(size)
-        if remembers or self._plan.kind is not MappingKind.ROW_WISE:
+        if remembers:
             return None
         if size not in self._kept:
             self._kept[size] = self._collectable(frame._jdf.queryExecution().executedPlan())
         return self._kept[size]
 
     def _collectable(self, physical: Any) -> RDD[bytes]:
-        batches = self._planned(SLOT_BYTES)[0]._jdf.toArrowBatchRdd(physical)
+        batches = self._frame(SLOT_BYTES)._jdf.toArrowBatchRdd(physical)
         return RDD(batches.toJavaRDD(), self._spark.sparkContext, NoOpSerializer())
 
     def _to_be_copied(self) -> Any | None:
-        """The physical plan over small slots, without adaptive execution; None if copies would share something."""
-        before = self._spark.conf.get(_ADAPTIVE, "true")
-        self._spark.conf.set(_ADAPTIVE, "false")
-        try:
-            frame = self._planned(SLOT_BYTES)[0].select("*")
-            physical = frame._jdf.queryExecution().executedPlan()
-        finally:
-            self._spark.conf.set(_ADAPTIVE, before or "true")
-        return None if _SHARED.search(physical.toString()) is not None else physical
+        """The physical plan over small slots, without adaptive execution; None if it needn't be copied, or copies
+        would share something. Made when it is first needed: it costs as much as the plan itself."""
+        if not self._copied:
+            if self._plan.kind is MappingKind.GRAIN or self._planned(SLOT_BYTES)[1]:
+                with planned_with(self._spark, {_ADAPTIVE: "false"}):
+                    physical = self._frame(SLOT_BYTES).select("*")._jdf.queryExecution().executedPlan()
+                    self._original = None if _SHARED.search(physical.toString()) is not None else physical
+            self._copied = True
+        return self._original
 
     def _planned(self, size: int) -> tuple[DataFrame, bool]:
         """The frame over slots of a size, and whether its physical plan remembers rows."""
+        frame = self._frame(size)
+        if size not in self._remembers:
+            joined = self._plan.kind is MappingKind.GRAIN
+            self._remembers[size] = joined or _remembers(
+                frame._jdf.queryExecution().executedPlan().toString()
+            )
+        return frame, self._remembers[size]
+
+    def _frame(self, size: int) -> DataFrame:
+        """The mapping over slots of a size."""
         if size not in self._frames:
             frames = {
                 side: {
@@ -288,9 +312,7 @@ class StandingMapping:
             frame = map_delta(self._spark, self._plan, frames.get(SIDES[0]), frames[SIDES[1]], self._number)
             # A task costs more than a few rows do, so one task maps both sides.
             together = size == SLOT_BYTES and self._plan.kind is MappingKind.ROW_WISE
-            frame = frame.coalesce(1) if together else frame
-            physical = frame._jdf.queryExecution().executedPlan().toString()
-            self._frames[size] = frame, self._plan.kind is MappingKind.GRAIN or _remembers(physical)
+            self._frames[size] = frame.coalesce(1) if together else frame
         return self._frames[size]
 
 

@@ -14,9 +14,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future
-from dataclasses import dataclass
-from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -24,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from migrator.columnar.versions import not_captured, with_nulls
+from migrator.columnar.versions import not_captured
 from migrator.errors import CORRECTED_MAPPING, MappingError
 from migrator.model.progress import Checkpoint
 from migrator.model.reach import Reach, entangled, united
@@ -34,31 +31,18 @@ from migrator.ports.eventlog import Batch, NetDelta
 from migrator.ports.mirror import JoinedTarget, Mirror, MirrorRows, Sides
 from migrator.ports.target import TargetRows
 from migrator.run.apply.difference import difference, parted
+from migrator.run.apply.joined_sides import Begun, Collected, JoinedSides, conform
 from migrator.run.apply.joined_values import JoinedValues
-from migrator.run.apply.spark_jobs import Job, SparkJobs
 from migrator.run.steps import Step, no_step
 from transforms.analysis.grain_numbers import numbered
 from transforms.analysis.plan import MappingPlan
 from transforms.declared_grain import grain_tables
 from transforms.frames import file_uri
-from transforms.on_spark.pipeline import SIDE, arrow_frame, map_delta, map_rows, parquet_frame
-from transforms.on_spark.standing import Slots, StandingMapping
+from transforms.on_spark.pipeline import SIDE, map_rows, parquet_frame
 
 _PART_ROWS = 50_000
 
 Change = tuple[pa.Table, pa.Table, bool]
-
-
-@dataclass(frozen=True, slots=True)
-class _Begun:
-    """A target whose first slice is being mapped."""
-
-    target: JoinedTarget
-    plan: MappingPlan
-    sides: Sides
-    job: Job
-    running: Future[pa.Table]
-    slices: Iterator[Sides]
 
 
 class JoinedJob:
@@ -98,19 +82,17 @@ class JoinedJob:
             for (name, plan), reaches in zip(plans.items(), laid_out, strict=True)
         )
         self._values = JoinedValues(spark, tuple(plans.values()), folder / "values")
-        self._slots = {
-            name: Slots(folder / f"joined-{number}", plan.schemas)
-            for number, (name, plan) in enumerate(plans.items())
-        }
-        self._standing = {
-            name: StandingMapping(spark, plan, self._slots[name]) for name, plan in plans.items()
-        }
+        self._sides = JoinedSides(spark, plans, folder)
+        self.jobs = self._sides.jobs
         self._mirrored = {s.id: s for target in self.targets for s in target.sources.values()}
-        self.jobs = SparkJobs()
 
     def warm_up(self) -> list[Callable[[], object]]:
         """Jobs that make the first batch not wait for compilers."""
-        return [standing.run for standing in self._standing.values()]
+        return self._sides.warm_up()
+
+    def close(self) -> None:
+        """Waits for jobs under way."""
+        self._sides.close()
 
     def mirror_rows(self, batch: Batch) -> tuple[MirrorRows, ...]:
         """Returns the changes that a batch makes to the mirror.
@@ -151,20 +133,26 @@ class JoinedJob:
         self.jobs.settle()  # those of a transaction that failed still read the slots that are filled now
         touched = {table.name for table in batch.tables()}
         filled = mirror.filled()
-        begun = []
+        begun: list[Begun] = []
+        few: list[Collected] = []
         for target in self.targets:
             if (target.table.id.name, target.digest()) in filled:
                 if touched & set(target.sources) and mirror.touches(target):
-                    begun += self._begin(target, mirror)
+                    for found in self._collected(target, mirror):
+                        if found.few:
+                            few.append(found)
+                        else:  # many rows are mapped while the server collects those of the next target
+                            begun += self._sides.start([found])
             elif _dumped(target, batch.checkpoint):
                 yield from self._fill(target, mirror)
-        for work in begun:
+        begun += self._sides.start(few)
+        for work in sorted(begun, key=lambda work: self.targets.index(work.first.target)):
             yield from self._finish(work, mirror)
 
     # -- changes
 
-    def _begin(self, target: JoinedTarget, mirror: Mirror) -> list[_Begun]:
-        """Starts to map the grains that the batch touches: jobs of several targets wait for each other less."""
+    def _collected(self, target: JoinedTarget, mirror: Mirror) -> list[Collected]:
+        """The rows of the grains that the batch touches, in the target's slots; none if it touches none."""
         plan = self._plans[target.table.id.name]
         for reach in target.reaches:
             if not reach.grain:
@@ -173,50 +161,38 @@ class JoinedJob:
             return []
         slices = mirror.slices(target, self._slice_grains)
         sides = next(slices)
-        job = self._job(plan, sides)
-        return [_Begun(target, plan, sides, job, self.jobs.submit(job), slices)]
+        job = self._sides.put(plan, sides)
+        return [Collected(target, plan, sides, job, self._sides.few(plan), slices)]
 
-    def _finish(self, begun: _Begun, mirror: Mirror) -> Iterator[TargetRows]:
+    def _finish(self, begun: Begun, mirror: Mirror) -> Iterator[TargetRows]:
         changes = self._changes(begun, mirror)
         first, more = next(changes)
         if more:
-            yield from self._sliced(begun.target, chain([first], (change for change, _ in changes)))
+            yield from self._sliced(begun.first.target, chain([first], (change for change, _ in changes)))
         else:
-            yield TargetRows(begun.target.table, None, *first)
+            yield TargetRows(begun.first.target.table, None, *first)
 
-    def _changes(self, begun: _Begun, mirror: Mirror) -> Iterator[tuple[Change, bool]]:
+    def _changes(self, begun: Begun, mirror: Mirror) -> Iterator[tuple[Change, bool]]:
         """Yields the change of each slice, and whether another slice follows.
 
         While Spark maps a slice, the server collects the next one and the caller does something with the last.
         """
-        sides, job, running = begun.sides, begun.job, begun.running
+        plan, sides, job, running = begun.first.plan, begun.first.sides, begun.job, begun.running
         while True:
-            following = next(begun.slices, None)
-            change = self._judged(begun.plan, sides, self.jobs.awaited(begun.plan, job, running, mirror.stay))
+            following = next(begun.first.slices, None)
+            change = self._judged(plan, sides, self.jobs.awaited(plan, job, running, mirror.stay))
             if following is None:
                 yield change, False
                 return
-            sides, job = following, self._job(begun.plan, following)
+            sides, job = following, self._sides.put(plan, following)
             running = self.jobs.submit(job)
             yield change, True
 
     def _renumber(self, plan: MappingPlan, reach: Reach, mirror: Mirror) -> None:
         tables = mirror.roots(reach, grain_tables(plan.target))
         if tables is not None:
-            rows = numbered(plan.target, reach, self._frames(plan, tables))
+            rows = numbered(plan.target, reach, self._sides.frames(plan, tables))
             mirror.renumber(reach, self.jobs.run(plan, rows.toArrow, mirror.stay))
-
-    def _job(self, plan: MappingPlan, sides: Sides) -> Job:
-        """Returns the job that maps both sides. It reads the rows where they are: the job before must be over."""
-        before, after = (
-            {table: self._conform(plan, table, rows) for table, rows in side.items()}
-            for side in (sides.before, sides.after)
-        )
-        size = self._slots[plan.target.name].fill({"before": before, "after": after})
-        if size:
-            return partial(self._standing[plan.target.name].run, size)
-        frames = self._frames(plan, before), self._frames(plan, after)
-        return map_delta(self._spark, plan, *frames).toArrow
 
     @staticmethod
     def _judged(plan: MappingPlan, sides: Sides, mapped: pa.Table) -> Change:
@@ -291,7 +267,7 @@ class JoinedJob:
         path = folder / f"source-{sorted(plan.schemas).index(name)}.parquet"
         writer: pq.ParquetWriter | None = None
         for part in mirror.whole(self._mirrored[plan.schemas[name].id]):
-            rows = self._conform(plan, name, part)
+            rows = conform(plan, name, part)
             writer = writer or pq.ParquetWriter(path, rows.schema)
             writer.write_table(rows)
         if writer is None:
@@ -335,18 +311,6 @@ class JoinedJob:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         return folder
-
-    def _frames(self, plan: MappingPlan, tables: Mapping[str, pa.Table]) -> dict[str, DataFrame]:
-        return {
-            name: arrow_frame(self._spark, self._conform(plan, name, rows), plan.schemas[name])
-            for name, rows in tables.items()
-        }
-
-    @staticmethod
-    def _conform(plan: MappingPlan, name: str, rows: pa.Table) -> pa.Table:
-        """Mirrored rows with NULL for columns that the mirror doesn't have: no mapping reads them."""
-        schema = plan.schemas[name]
-        return with_nulls(rows, [c for c in schema.columns if c.name not in rows.column_names])
 
 
 def _dumped(target: JoinedTarget, checkpoint: Checkpoint) -> bool:

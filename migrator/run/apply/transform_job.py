@@ -29,7 +29,7 @@ from migrator.run.apply.spark_jobs import SPARK_ERRORS, SparkJobs, tried_twice
 from transforms.analysis.plan import MappingPlan
 from transforms.casts import parsed, spark_type
 from transforms.cause import spark_cause
-from transforms.on_spark.one_job import OneJob
+from transforms.on_spark.one_job import OneJob, share
 from transforms.on_spark.pipeline import (
     SIDE,
     arrow_frame,
@@ -91,7 +91,7 @@ class TransformJob:
             name: StandingMapping(spark, plan, self._slots, number, after_only=not self._images.both(name))
             for number, (name, plan) in enumerate(plans.items())
         }
-        self._one_job = OneJob(spark, self._standing, self._slots)
+        self._one_job = OneJob(spark, self._standing, StandingMapping.batches)
         self._jobs = SparkJobs() if joined is None else joined.jobs
 
     def warm_up(self, dumping: bool) -> None:
@@ -100,7 +100,7 @@ class TransformJob:
         ``dumping``: also the way of dump rows, straight from Parquet files.
         """
         together = [name for name in self._plans if self._one_job.takes(name)]
-        jobs: list[Future[Any]] = [self._one_job.submit(together)] if together else []
+        jobs: list[Future[Any]] = [self._one_job.submit(together, 1)] if together else []
         jobs += [
             self._jobs.start(standing.run)
             for name, standing in self._standing.items()
@@ -133,6 +133,8 @@ class TransformJob:
     def close(self) -> None:
         """Waits for jobs under way, those of joined targets too."""
         self._one_job.close()
+        if self._joined is not None:
+            self._joined.close()
         self._jobs.close()
 
     def map(self, batch: Batch, known: Checkpoint | None) -> TargetBatch:
@@ -256,7 +258,8 @@ class TransformJob:
         """Each target's share of the images being mapped, those of small batches together."""
         small = [plan for plan in affected if size == SLOT_BYTES and any(self._images.sides(plan, batch))]
         together = [plan.target.name for plan in small if self._one_job.takes(plan.target.name)]
-        running = self._one_job.submit(together) if together else None
+        tasks = self._slots.filled_bytes // SLOT_BYTES
+        running = self._one_job.submit(together, tasks) if together else None
         return {
             plan.target.name: self._jobs.start(
                 partial(self._delta, plan, batch, size, running if plan.target.name in together else None)
@@ -275,7 +278,7 @@ class TransformJob:
             return gone, None
         if size:
             alone = partial(standing.run, size)
-            job = alone if running is None else partial(self._share, plan, running, alone)
+            job = alone if running is None else partial(share, plan.target.name, running, alone)
             mapped = self._collect(plan, job, lambda: _images(plan, batch))
         else:
             mapped = pa.concat_tables([self._piece(plan, *piece) for piece in pieces(sides)])
@@ -283,17 +286,6 @@ class TransformJob:
         if not self._images.both(name):
             return gone, rows
         return rows.filter(pc.equal(side, 0)), rows.filter(pc.equal(side, 1))
-
-    @staticmethod
-    def _share(
-        plan: MappingPlan, running: Future[dict[str, pa.Table]], alone: Callable[[], pa.Table]
-    ) -> pa.Table:
-        """A target's share of a job of many. Where that one fails each target maps alone, and so tells what
-        it is."""
-        try:
-            return running.result()[plan.target.name]
-        except SPARK_ERRORS:
-            return alone()
 
     def _piece(
         self, plan: MappingPlan, before: Mapping[str, pa.Table], after: Mapping[str, pa.Table]

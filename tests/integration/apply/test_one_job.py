@@ -73,7 +73,7 @@ def made(
 @pytest.mark.slow
 def test_one_job_gives_each_target_what_its_own_gives(spark: SparkSession, tmp_path: Path) -> None:
     slots, standing = made(spark, tmp_path, TARGETS)
-    job = OneJob(spark, standing, slots)
+    job = OneJob(spark, standing, StandingMapping.batches)
     assert [job.takes(name) for name in standing] == [True, True, True, False]
     large = rows(*range(1, 3000), text="y" * 2000)
     batches = [
@@ -88,7 +88,7 @@ def test_one_job_gives_each_target_what_its_own_gives(spark: SparkSession, tmp_p
         for before, after in batches:
             assert slots.fill({"before": {NAME: before}, "after": {NAME: after}}) == SLOT_BYTES
             for names in (["copy", "texts", "joined"], ["joined"], ["joined", "copy"]):
-                found = job.submit(names).result()
+                found = job.submit(names, 2).result()
                 assert list(found) == names
                 for name in names:
                     assert found[name].sort_by(order).equals(standing[name].run().sort_by(order)), name
@@ -108,8 +108,8 @@ def test_functions_that_ask_for_settings_see_the_sessions(
         slots, standing = made(spark, tmp_path, {"dated": COLUMNS[:2]})
         slots.fill({"before": {}, "after": {NAME: rows(1, text="2024-1-5")}})
         assert standing["dated"].run()["t"].to_pylist() == ["2024-01-05"]
-        job = OneJob(spark, standing, slots)
-        running = job.submit(["dated"])
+        job = OneJob(spark, standing, StandingMapping.batches)
+        running = job.submit(["dated"], 1)
         if handed_on:
             assert running.result()["dated"].equals(standing["dated"].run())
         else:

@@ -186,7 +186,9 @@ def test_a_plan_that_would_remember_its_rows_gives_each_batch_its_own_rows(
     plan = analyse(spark, mapping[target], {name: SCHEMA}, COLUMNS)
     slots = Slots(tmp_path / "slots", {name: SCHEMA})
     standing = StandingMapping(spark, plan, slots)
-    assert (standing._original is None) == (target in ("reused", "subquery")), "of which plans copies are run"
+    assert (standing._to_be_copied() is None) == (target in ("reused", "subquery")), (
+        "of which plans copies are run"
+    )
     for keys in ((1, 2), (3,), ()):
         assert slots.fill({"before": {}, "after": {name: rows(*keys)}})
         with ThreadPoolExecutor(1) as elsewhere:  # a thread that Spark doesn't know yet

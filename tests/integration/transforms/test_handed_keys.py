@@ -102,9 +102,9 @@ def test_rows_that_vanish_need_no_job_where_their_keys_are_known(
     asked: list[object] = []
     submit = job._one_job.submit
 
-    def noted(names: Sequence[str]) -> Future[dict[str, pa.Table]]:
+    def noted(names: Sequence[str], tasks: int) -> Future[dict[str, pa.Table]]:
         asked.append(names)
-        return submit(names)
+        return submit(names, tasks)
 
     monkeypatch.setattr(job._one_job, "submit", noted)
     try:

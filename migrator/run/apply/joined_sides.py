@@ -1,0 +1,144 @@
+"""Maps the rows that the grains of joined targets depend on, as they were before a batch and as they are after it.
+
+They are put into slots of the target's own. Many rows are mapped by a Spark job of the target's own, the few rows of
+several targets by one job (``transforms.on_spark.one_job``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from migrator.columnar.versions import with_nulls
+from migrator.ports.mirror import JoinedTarget, Sides
+from migrator.run.apply.spark_jobs import Job, SparkJobs
+from transforms.analysis.plan import MappingPlan
+from transforms.on_spark.flat import INTERPRETED
+from transforms.on_spark.one_job import OneJob, share
+from transforms.on_spark.pipeline import arrow_frame, map_delta
+from transforms.on_spark.standing import SLOT_BYTES, Slots, StandingMapping
+
+_FEW_BYTES = 256 << 10
+"""Rows of a target that a flat plan maps, at most: for more, compiled code is worth what it costs."""
+_TOGETHER = 5
+"""Targets of one job, at most: Spark keeps a graph of each job's steps, which costs the square of their number."""
+_JOBS = 2
+"""Jobs of many targets at a time: the target's server waits meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """A target of which the rows of a first slice are in its slots.
+
+    Attributes:
+        job: maps the slice.
+        few: whether the slice is small enough to be mapped with those of other targets.
+        slices: those that follow.
+    """
+
+    target: JoinedTarget
+    plan: MappingPlan
+    sides: Sides
+    job: Job
+    few: bool
+    slices: Iterator[Sides]
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A target whose first slice is being mapped by a job that runs."""
+
+    first: Collected
+    job: Job
+    running: Future[pa.Table]
+
+
+class JoinedSides:
+    """Maps both sides of joined targets.
+
+    Args:
+        spark: the session.
+        plans: checked mappings with a grain, by target table.
+        folder: that driver and executors share, for the slots.
+
+    ``jobs``: runs the jobs; whoever maps batches runs its own there too.
+    """
+
+    def __init__(self, spark: SparkSession, plans: Mapping[str, MappingPlan], folder: Path):
+        self._spark = spark
+        self._slots = {
+            name: Slots(folder / f"joined-{number}", plan.schemas)
+            for number, (name, plan) in enumerate(plans.items())
+        }
+        self._standing = {
+            name: StandingMapping(spark, plan, self._slots[name], number)
+            for number, (name, plan) in enumerate(plans.items())
+        }
+        self._one_job = OneJob(spark, self._standing, attrgetter("flat"), INTERPRETED, _JOBS)
+        self.jobs = SparkJobs()
+
+    def warm_up(self) -> list[Callable[[], object]]:
+        """Jobs that make the first batch not wait for compilers."""
+        together = [name for name in self._standing if self._one_job.takes(name)]
+        alone = [standing.run for name, standing in self._standing.items() if name not in together]
+        parts = [together[first : first + _TOGETHER] for first in range(0, len(together), _TOGETHER)]
+        return [*(partial(self._run_together, part) for part in parts), *alone]
+
+    def _run_together(self, names: Sequence[str]) -> object:
+        return self._one_job.submit(names, 1).result()
+
+    def close(self) -> None:
+        """Waits for jobs under way."""
+        self._one_job.close()
+        self.jobs.close()
+
+    def put(self, plan: MappingPlan, sides: Sides) -> Job:
+        """Puts rows into the target's slots; returns the job that maps them. The job before must be over: it reads
+        the rows where they are."""
+        before, after = (
+            {table: conform(plan, table, rows) for table, rows in side.items()}
+            for side in (sides.before, sides.after)
+        )
+        size = self._slots[plan.target.name].fill({"before": before, "after": after})
+        if size:
+            return partial(self._standing[plan.target.name].run, size)
+        frames = self.frames(plan, before), self.frames(plan, after)
+        return map_delta(self._spark, plan, *frames).toArrow
+
+    def few(self, plan: MappingPlan) -> bool:
+        """Tells whether the rows now in a target's slots can be mapped together with those of others."""
+        slots = self._slots[plan.target.name]
+        fitting = slots.filled_size == SLOT_BYTES and slots.filled_bytes <= _FEW_BYTES
+        return fitting and self._one_job.takes(plan.target.name)
+
+    def start(self, collected: Sequence[Collected]) -> list[Begun]:
+        """Starts to map the slices that are in slots."""
+        begun = [Begun(one, one.job, self.jobs.submit(one.job)) for one in collected if not one.few]
+        few = [one for one in collected if one.few]
+        for first in range(0, len(few), _TOGETHER):
+            part = few[first : first + _TOGETHER]
+            running = self._one_job.submit([one.plan.target.name for one in part], 1)
+            for one in part:
+                job = partial(share, one.plan.target.name, running, one.job)
+                begun.append(Begun(one, job, self.jobs.submit(job)))
+        return begun
+
+    def frames(self, plan: MappingPlan, tables: Mapping[str, pa.Table]) -> dict[str, DataFrame]:
+        """Mirrored rows as frames, by table name."""
+        return {
+            name: arrow_frame(self._spark, conform(plan, name, rows), plan.schemas[name])
+            for name, rows in tables.items()
+        }
+
+
+def conform(plan: MappingPlan, name: str, rows: pa.Table) -> pa.Table:
+    """Mirrored rows with NULL for columns that the mirror doesn't have: no mapping reads them."""
+    schema = plan.schemas[name]
+    return with_nulls(rows, [c for c in schema.columns if c.name not in rows.column_names])
