@@ -21,7 +21,7 @@ from migrator.errors import MigratorError
 from migrator.run.failure import Stopping
 from migrator.run.migration import Migration
 from migrator.run.progress import Snapshot
-from scenarios.bench import orders
+from scenarios.bench import application_measured, orders
 from scenarios.bench import shapes_measured as benchmark_shapes
 from scenarios.bench.bed import Bed, Report, Steady, dumped, fresh, streamed
 from scenarios.bench.orders.old_schema import create, touch
@@ -50,6 +50,32 @@ _COLUMNS = "id, customer, items, state, comment, total, rebate, created, paid, s
     "--memory-rows", default=200_000, show_default=True, help="1x of the memory comparison; 10x is ten times."
 )
 @click.option("--rate", default=1000, show_default=True, help="Row changes per second for the lag.")
+@click.option(
+    "--only",
+    type=click.Choice(["application"]),
+    default=None,
+    help="Measure this part alone, without a table.",
+)
+@click.option(
+    "--application-rate",
+    "application_rates",
+    type=float,
+    multiple=True,
+    default=(100.0, 1000.0),
+    show_default=True,
+    help="Row changes per second of the application; may be repeated.",
+)
+@click.option(
+    "--backlog", default=20_000, show_default=True, help="Changes of each kind whose cost is measured apart."
+)
+@click.option("--scale", default=1.0, show_default=True, help="Rows of the application's tables, times this.")
+@click.option(
+    "--verify/--no-verify",
+    "verified",
+    default=True,
+    show_default=True,
+    help="Compare the application's targets.",
+)
 @click.option("--seconds", default=20.0, show_default=True, help="How long lag is measured.")
 @click.option(
     "--lines",
@@ -71,6 +97,11 @@ def bench(
     long_rows: int,
     memory_rows: int,
     rate: int,
+    only: str | None,
+    application_rates: tuple[float, ...],
+    backlog: int,
+    scale: float,
+    verified: bool,
     seconds: float,
     lines: int,
     events: int,
@@ -78,6 +109,10 @@ def bench(
 ) -> None:
     """Measure this machine: dump, streaming, joins, lag, source slow-down, memory, the checkers D1 to D8."""
     click.echo(f"machine: {machine()}")
+    application = partial(application_measured.measure, application_rates, seconds, backlog, scale, verified)
+    if only is not None:
+        application()
+        return
     reports = []
     for engine in ("postgresql", "mariadb") if source == "both" else (source,):
         report = Report(engine)
@@ -91,6 +126,7 @@ def bench(
         _memory(engine, memory_rows, report)
         reports.append(report)
     reports.append(benchmark_shapes.measure(lines, rate, seconds))
+    reports.append(application())
     reports.append(_judge(Report("the judge of histories"), events))
     if write is not None:
         write_reports(write, reports, rows)
