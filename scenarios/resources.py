@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 
-def tree_bytes(root: int) -> int:
-    """Proportional set size of a process and its descendants, in bytes (shared pages are counted once)."""
-    return sum(process_bytes(process) for process in tree(root))
+def tree_bytes(root: int, of: Callable[[int], bool] = lambda _: True) -> int:
+    """Proportional set size of a process and its descendants, in bytes (shared pages are counted once).
+
+    ``of``: which processes count, by their id.
+    """
+    return sum(process_bytes(process) for process in tree(root) if of(process))
 
 
 def tree_processor_s(root: int) -> float:
@@ -64,12 +68,13 @@ def machine() -> str:
 
 
 class PeakMemory:
-    """Samples a process tree in the background; ``peak_bytes`` afterwards."""
+    """Samples a process tree in the background; ``peak_bytes`` afterwards. ``of``: as :func:`tree_bytes` has it."""
 
-    def __init__(self, root: int, every_s: float = 0.25):
+    def __init__(self, root: int, every_s: float = 0.25, of: Callable[[int], bool] = lambda _: True):
         self.peak_bytes = 0
         self._root = root
         self._every_s = every_s
+        self._of = of
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._sample, daemon=True)
 
@@ -85,4 +90,4 @@ class PeakMemory:
 
     def _sample(self) -> None:
         while not self._end.wait(self._every_s):
-            self.peak_bytes = max(self.peak_bytes, tree_bytes(self._root))
+            self.peak_bytes = max(self.peak_bytes, tree_bytes(self._root, self._of))

@@ -6,11 +6,13 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
+import psycopg
 
 from migrator.cli.verify import sides
 from migrator.config import project as configuration
@@ -20,7 +22,7 @@ from migrator.run.caught_up import caught_up
 from migrator.run.failure import Stopping
 from migrator.run.migration import Migration
 from migrator.run.progress import Snapshot
-from scenarios.bench.bed import Bed, Report, Steady, dumped, fresh
+from scenarios.bench.bed import Bed, Report, dumped, fresh
 from scenarios.bench.shapes import application
 from scenarios.bench.shapes.application.changes import THREE_TARGETS, Change, changes
 from scenarios.bench.shapes.application.tables import TABLES, create
@@ -31,7 +33,12 @@ from verify.verdict import Verdict
 
 _PROJECT = Path(application.__file__).parent
 _ENGINE = "postgresql"
-_TARGETS = 25
+TARGETS = 25
+_LOOK_S = 0.05
+_WARM_UP_S = 8.0
+_LONGEST_WARM_UP_S = 180.0
+_LONGEST_REST_S = 1800.0
+"""A run that can't keep up is measured as it is; what it lags behind then is cut off here."""
 
 
 def measure(
@@ -54,7 +61,7 @@ def measure(
     with fresh(_ENGINE, _PROJECT, partial(create, scale=scale)) as bed:
         click.echo("  phase: dump")
         dump = dumped(bed)
-        what = f"{_TARGETS} joined targets over {len(TABLES)} tables, dumped and filled"
+        what = f"{TARGETS} joined targets over {len(TABLES)} tables, dumped and filled"
         report.add(what, f"{dump.elapsed_s:,.1f} s")
         _restart(bed, report)
         for rate in rates:
@@ -75,17 +82,37 @@ def _kinds(scale: float) -> dict[str, tuple[Change, ...]]:
 
 
 def _restart(bed: Bed, report: Report) -> None:
-    """``migrator run`` on a migration that has nothing to do."""
+    """``migrator run`` on a migration that has nothing to do: the times count from the start of its process.
+
+    Raises ``MigratorError`` if it fails, or ends without a new position in the target.
+    """
     click.echo("  phase: restart")
     command = [sys.executable, "-m", "migrator", "run", "--plain", "--until", "caught-up"]
-    started = time.monotonic()
-    process = subprocess.Popen([*command, "--config", str(bed.config)], stdout=subprocess.DEVNULL)
-    with PeakMemory(process.pid) as memory:
-        code = process.wait()
-    if code:
-        raise MigratorError("migrator run failed", cause=f"exit code {code}")
-    report.add("start to caught up, nothing to do", f"{time.monotonic() - started:,.1f} s")
-    report.add("  peak memory (Python, JVM, workers)", f"{memory.peak_bytes / 2**20:,.0f} MiB")
+    applied_s = None
+    with bed.new.postgres(autocommit=True) as target:
+        before = _segment(target)
+        started = time.monotonic()
+        process = subprocess.Popen([*command, "--config", str(bed.config)], stdout=subprocess.DEVNULL)
+        with PeakMemory(process.pid) as memory:
+            while process.poll() is None:
+                time.sleep(_LOOK_S)
+                if applied_s is None and _segment(target) > before:
+                    applied_s = time.monotonic() - started
+        ended_s = time.monotonic() - started
+        if process.returncode or (applied_s is None and _segment(target) == before):
+            cause = f"exit code {process.returncode}, segment {before} in the ledger before and after"
+            raise MigratorError("migrator run failed, or applied nothing", cause=cause)
+    report.add("start of a run to its first applied position", f"{applied_s or ended_s:,.1f} s")
+    report.add("  to caught up with nothing to do, and ended", f"{ended_s:,.1f} s")
+    report.add("  its peak memory (Python, JVM, workers)", f"{memory.peak_bytes / 2**20:,.0f} MiB")
+
+
+def _segment(target: psycopg.Connection[tuple[Any, ...]]) -> int:
+    """The number of the segment that the target's ledger is behind."""
+    row = target.execute("SELECT segment FROM migrator.ledger").fetchone()
+    if row is None:
+        raise AssertionError("the dump is done, so there is a ledger")
+    return int(row[0])
 
 
 def _steady(bed: Bed, report: Report, rate: float, seconds: float, scale: float) -> None:
@@ -93,14 +120,18 @@ def _steady(bed: Bed, report: Report, rate: float, seconds: float, scale: float)
     parts = bed.parts()
     migration = Migration(parts)
     with ApplicationWriters(bed.old, changes(scale), rate_per_s=rate) as writers:
-        phase = _Phase(migration, Steady(migration, writers, seconds), parts.catalog.position)
-        migration.run(Stopping(), phase)
-    achieved = phase.steady.row_changes / phase.steady.measured_s
+        phase = _Phase(migration, writers, seconds, parts.catalog.position)
+        with PeakMemory(os.getpid(), of=_is_ours) as memory:
+            migration.run(Stopping(), phase)
+    achieved = phase.row_changes / phase.measured_s
     for name, lag_s in zip(("p50", "p99"), phase.lags_s, strict=True):
         what = f"lag {name} at {achieved:,.0f} row changes/s"
         report.add(what, f"{lag_s * 1000:,.0f} ms", "source commit to target commit")
-    phase.used.add(report, "processor time a change", max(phase.steady.row_changes, 1))
-    report.add("  caught up after the last of them", f"{phase.rest_s:,.1f} s")
+    phase.used.add(report, "processor time a change", max(phase.row_changes, 1))
+    report.add("  peak memory (Python, JVM, workers)", f"{memory.peak_bytes / 2**20:,.0f} MiB")
+    report.add(
+        "  warm-up, and caught up after the last change", f"{phase.warm_s:,.1f} s, {phase.rest_s:,.1f} s"
+    )
 
 
 class Used:
@@ -122,33 +153,63 @@ class Used:
 
 
 class _Phase:
-    """A steady phase, the processor time of its measured part, then the way to caught up."""
+    """Writers that warm the run up, then write for some seconds, then the way to caught up.
 
-    def __init__(self, migration: Migration, steady: Steady, position: Callable[[], Position]):
-        self.steady = steady
+    The warm-up ends once what was written in its first seconds is applied: by then every target has been planned and
+    compiled. Lags and processor time are those of all that was written afterwards: they count until it is applied,
+    so a run that falls behind can't look better than it is.
+    """
+
+    def __init__(
+        self,
+        migration: Migration,
+        writers: ApplicationWriters,
+        seconds: float,
+        position: Callable[[], Position],
+    ):
         self.used = Used()
-        self.lags_s = (0.0, 0.0)
-        self.rest_s = 0.0
+        self.lags_s = (float("nan"), float("nan"))
+        self.row_changes = 0
+        self.warm_s = self.measured_s = self.rest_s = 0.0
         self._migration = migration
+        self._writers = writers
+        self._seconds = seconds
         self._position = position
-        self._warm = False
-        self._rest: Callable[[Snapshot], bool] | None = None
-        self._ended = 0.0
+        self._steps = self._run()
+        self._now = Snapshot()
 
     def __call__(self, now: Snapshot) -> bool:
         """Returns whether all that was written is applied."""
-        if self._rest is not None:
-            self.rest_s = time.monotonic() - self._ended
-            return self._rest(now)
-        done = self.steady(now)
-        if self.steady.warm and not self._warm:
-            self._warm, self.used = True, Used()
-        if done:
-            self.used.end()
-            self.lags_s = self._migration.progress.lag_quantiles_s() or (0.0, 0.0)
-            self._ended = time.monotonic()
-            self._rest = caught_up(self._position)
-        return False
+        self._now = now
+        return next(self._steps, None) is None
+
+    def _run(self) -> Iterator[bool]:
+        """Goes on whenever the run asks; ends when all is done."""
+        while self._now.captured is None:
+            yield True
+        self._writers.start()
+        begun = time.monotonic()
+        while time.monotonic() < begun + _WARM_UP_S:
+            yield True
+        yield from self._until_applied(begun + _LONGEST_WARM_UP_S)
+        warm = self._writers.report().row_changes
+        self._migration.progress.forget_lags()
+        self.used, started = Used(), time.monotonic()
+        self.warm_s = started - begun
+        while time.monotonic() < started + self._seconds:
+            yield True
+        self.row_changes = self._writers.stop().row_changes - warm
+        ended = time.monotonic()
+        self.measured_s = ended - started
+        yield from self._until_applied(ended + _LONGEST_REST_S)
+        self.rest_s = time.monotonic() - ended
+        self.used.end()
+        self.lags_s = self._migration.progress.lag_quantiles_s() or self.lags_s
+
+    def _until_applied(self, deadline: float) -> Iterator[bool]:
+        reached = caught_up(self._position)
+        while not reached(self._now) and time.monotonic() < deadline:
+            yield True
 
 
 class _Backlog:
@@ -188,7 +249,7 @@ def _verify(bed: Bed, report: Report) -> None:
     spark = bed.parts().spark
     result = verify(*sides(settings), settings.name, settings.mapping, None, spark, settings.reports())
     if result.verdict is not Verdict.EQUAL:
-        unequal = [f"{table.table}: {table.verdict.value}" for table in result.tables]
+        unequal = [f"{table.target}: {table.verdict.value}" for table in result.tables]
         raise MigratorError("a target isn't equal", cause=", ".join(unequal))
     report.add(f"{len(result.tables)} targets verified, equal", f"{time.monotonic() - started:,.1f} s")
 
@@ -198,13 +259,26 @@ def _processor_s() -> tuple[float, float]:
 
     That of ended children counts, except this process's own: the writers are among them.
     """
-    sums = {"postgres": 0, "pgbench": 0, "": 0}
+    ours = servers = 0
     for process, fields in tree(os.getpid()).items():
-        try:
-            name = Path(f"/proc/{process}/comm").read_text().strip()
-        except OSError:
-            continue  # ended meanwhile
-        used = fields[11:13] if process == os.getpid() else fields[11:15]
-        sums[name if name in sums else ""] += sum(map(int, used))
+        used = sum(map(int, fields[11:13] if process == os.getpid() else fields[11:15]))
+        name = _name(process)
+        ours += used if name not in _OTHERS else 0
+        servers += used if name == "postgres" else 0
     tick = os.sysconf("SC_CLK_TCK")
-    return sums[""] / tick, sums["postgres"] / tick
+    return ours / tick, servers / tick
+
+
+_OTHERS = ("postgres", "pgbench", "")
+
+
+def _is_ours(process: int) -> bool:
+    return _name(process) not in _OTHERS
+
+
+def _name(process: int) -> str:
+    """Its program's; "" once it has ended."""
+    try:
+        return Path(f"/proc/{process}/comm").read_text().strip()
+    except OSError:
+        return ""

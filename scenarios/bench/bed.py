@@ -154,11 +154,6 @@ class Steady:
         self.row_changes = 0
         self.measured_s = seconds
 
-    @property
-    def warm(self) -> bool:
-        """Tells whether the warm-up is over: what is measured counts."""
-        return self._warm_changes is not None
-
     def __call__(self, now: Snapshot) -> bool:
         """Returns whether the writers have written for long enough behind the warm-up, so the migration can stop."""
         if self._started is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -10,7 +12,7 @@ down_revision = None
 branch_labels = None
 depends_on = None
 
-_TYPES = {
+_TYPES: dict[str, sa.types.TypeEngine[Any]] = {
     "text": sa.Text(),
     "number": sa.BigInteger(),
     "amount": sa.Numeric(16, 2),
