@@ -14,8 +14,6 @@ from typing import Any
 import click
 import psycopg
 
-from migrator.cli.verify import sides
-from migrator.config import project as configuration
 from migrator.errors import MigratorError
 from migrator.model.position import Position
 from migrator.run.caught_up import caught_up
@@ -28,8 +26,6 @@ from scenarios.bench.shapes.application.changes import THREE_TARGETS, Change, ch
 from scenarios.bench.shapes.application.tables import TABLES, create
 from scenarios.bench.shapes.application.writers import ApplicationWriters, write_backlog
 from scenarios.resources import PeakMemory, tree
-from verify.tables.run import verify
-from verify.verdict import Verdict
 
 _PROJECT = Path(application.__file__).parent
 _ENGINE = "postgresql"
@@ -41,9 +37,7 @@ _LONGEST_REST_S = 1800.0
 """A run that can't keep up is measured as it is; what it lags behind then is cut off here."""
 
 
-def measure(
-    rates: tuple[float, ...], seconds: float, backlog: int, scale: float = 1.0, verified: bool = True
-) -> Report:
+def measure(rates: tuple[float, ...], seconds: float, backlog: int, scale: float, verify_s: float) -> Report:
     """25 joined targets over 36 tables, from PostgreSQL to PostgreSQL.
 
     Args:
@@ -51,7 +45,7 @@ def measure(
         seconds: how long each phase is measured.
         backlog: changes of each of the two lines that tell what one costs.
         scale: rows, of the tables as they stand in ``tables.py``.
-        verified: whether every target is compared with the source at the end.
+        verify_s: how long every target may be compared with the source at the end; 0 leaves it out.
 
     Raises:
         MigratorError: a target isn't equal in the end, or a run failed.
@@ -68,8 +62,8 @@ def measure(
             _steady(bed, report, rate, seconds, scale)
         for name, chosen in _kinds(scale).items():
             _cost(bed, report, name, chosen, backlog)
-        if verified:
-            _verify(bed, report)
+        if verify_s > 0:
+            _verify(bed, report, verify_s)
     return report
 
 
@@ -213,7 +207,7 @@ class _Phase:
 
 
 class _Backlog:
-    """What it costs to apply all that was written before."""
+    """The cost of applying all that was written before."""
 
     def __init__(self, goal: Callable[[Snapshot], bool]):
         self._goal = goal
@@ -242,16 +236,19 @@ def _cost(bed: Bed, report: Report, name: str, chosen: tuple[Change, ...], numbe
         watch.used.add(report, name, number)
 
 
-def _verify(bed: Bed, report: Report) -> None:
-    click.echo("  phase: verify")
-    settings = configuration.load(bed.config)
+def _verify(bed: Bed, report: Report, limit_s: float) -> None:
+    """Compares every target with the source. Raises ``MigratorError`` unless all are equal."""
+    click.echo(f"  phase: verify, for {limit_s:g} s at most")
+    command = [sys.executable, "-m", "migrator", "verify", "--config", str(bed.config)]
     started = time.monotonic()
-    spark = bed.parts().spark
-    result = verify(*sides(settings), settings.name, settings.mapping, None, spark, settings.reports())
-    if result.verdict is not Verdict.EQUAL:
-        unequal = [f"{table.target}: {table.verdict.value}" for table in result.tables]
-        raise MigratorError("a target isn't equal", cause=", ".join(unequal))
-    report.add(f"{len(result.tables)} targets verified, equal", f"{time.monotonic() - started:,.1f} s")
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit_s, check=False)
+    except subprocess.TimeoutExpired:
+        report.add(f"{TARGETS} targets verified", "not done", f"stopped after {limit_s:g} s")
+        return
+    if done.returncode:
+        raise MigratorError("not all targets are equal", cause=(done.stdout + done.stderr)[-2000:])
+    report.add(f"{TARGETS} targets verified, equal", f"{time.monotonic() - started:,.1f} s")
 
 
 def _processor_s() -> tuple[float, float]:
@@ -277,7 +274,7 @@ def _is_ours(process: int) -> bool:
 
 
 def _name(process: int) -> str:
-    """Its program's; "" once it has ended."""
+    """Name of a process's program; "" once it has ended."""
     try:
         return Path(f"/proc/{process}/comm").read_text().strip()
     except OSError:

@@ -54,27 +54,28 @@ _COLUMNS = "id, customer, items, state, comment, total, rebate, created, paid, s
     "--only",
     type=click.Choice(["application"]),
     default=None,
-    help="Measure this part alone, without a table.",
+    help="Measure this part alone; it writes no table.",
 )
 @click.option(
     "--application-rate",
     "application_rates",
     type=float,
     multiple=True,
-    default=(100.0, 1000.0),
-    show_default=True,
-    help="Row changes per second of the application; may be repeated.",
+    help="Row changes per second of the application, may be repeated; a tenth of --rate and --rate if not given.",
 )
 @click.option(
-    "--backlog", default=20_000, show_default=True, help="Changes of each kind whose cost is measured apart."
+    "--backlog",
+    default=20_000,
+    show_default=True,
+    help="Changes of one kind that the application's users have made while no run went on.",
 )
 @click.option("--scale", default=1.0, show_default=True, help="Rows of the application's tables, times this.")
 @click.option(
-    "--verify/--no-verify",
-    "verified",
-    default=True,
+    "--verify-seconds",
+    "verify_s",
+    default=900.0,
     show_default=True,
-    help="Compare the application's targets.",
+    help="How long the application's targets may be verified at the end; 0 leaves it out.",
 )
 @click.option("--seconds", default=20.0, show_default=True, help="How long lag is measured.")
 @click.option(
@@ -101,15 +102,19 @@ def bench(
     application_rates: tuple[float, ...],
     backlog: int,
     scale: float,
-    verified: bool,
+    verify_s: float,
     seconds: float,
     lines: int,
     events: int,
     write: Path | None,
 ) -> None:
-    """Measure this machine: dump, streaming, joins, lag, source slow-down, memory, the checkers D1 to D8."""
+    """Measure this machine: dump, streaming, joins, an application, lag, source slow-down, memory, the checkers D1
+    to D8."""
+    if only is not None and write is not None:
+        raise click.UsageError("--only measures a part of the table: leave --write out")
     click.echo(f"machine: {machine()}")
-    application = partial(application_measured.measure, application_rates, seconds, backlog, scale, verified)
+    rates = application_rates or (rate / 10, float(rate))
+    application = partial(application_measured.measure, rates, seconds, backlog, scale, verify_s)
     if only is not None:
         application()
         return

@@ -31,6 +31,14 @@ def test_a_file_that_cannot_take_the_table_is_refused_at_once(
     assert done.output == ""
 
 
+def test_a_part_writes_no_table(tmp_path: Path) -> None:
+    file = tmp_path / "table.md"
+    file.write_text(f"{BEGIN}\n{END}\n")
+    done = CliRunner().invoke(bench, ["--only", "application", "--write", str(file)])
+    assert done.exit_code == 2
+    assert "leave --write out" in done.output
+
+
 def test_the_table_replaces_what_stood_between_the_marks(tmp_path: Path) -> None:
     file = tmp_path / "table.md"
     file.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")

@@ -38,7 +38,7 @@ def changes(scale: float = 1.0) -> tuple[Change, ...]:
 
 
 def per_transaction(chosen: tuple[Change, ...]) -> dict[str, float]:
-    """How often each is drawn, by name, such that row changes have the shares of their kinds; the sum is 1.
+    """Gives the chance of each to be drawn, by name: row changes get the shares of their kinds. The sum is 1.
 
     A kind that isn't among the chosen has no share: the others' are as they are to one another.
     """

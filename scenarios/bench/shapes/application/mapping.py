@@ -26,19 +26,15 @@ def customer_card(
         customer.select("customer_id", "customer_name", "email", "address_id", "company_id")
         .join(_places(address, country), "address_id")
         .join(company.select("company_id", "company_name"), "company_id", "left")
-        .select(
-            "customer_id",
-            F.col("customer_name").alias("name"),
-            F.lower("email").alias("email"),
-            "place",
-            F.col("company_name").alias("company"),
+        .selectExpr(
+            "customer_id", "customer_name name", "lower(email) email", "place", "company_name company"
         )
     )
 
 
 @mapping.target("customer_orders", key="customer_id", grain="customer.customer_id")
 def customer_orders(customer: DataFrame, orders: DataFrame) -> DataFrame:
-    """How often and for how much customers ordered."""
+    """Customers, their number of orders and what they spent."""
     ordered = orders.groupBy("customer_id").agg(
         F.count("*").alias("orders"), F.sum("total").alias("spent"), F.max("placed_at").alias("last_at")
     )
@@ -63,9 +59,8 @@ def company_card(company: DataFrame, address: DataFrame, country: DataFrame, con
         company.select("company_id", "company_name", "address_id")
         .join(_places(address, country), "address_id")
         .join(contacts, "company_id", "left")
-        .select(
-            "company_id", F.col("company_name").alias("name"), "place", _or_zero("contacts"), "first_contact"
-        )
+        .withColumn("contacts", _or_zero("contacts"))
+        .selectExpr("company_id", "company_name name", "place", "contacts", "first_contact")
     )
 
 
@@ -76,7 +71,7 @@ def company_card(company: DataFrame, address: DataFrame, country: DataFrame, con
     links=[],
 )
 def address_use(customer: DataFrame, supplier: DataFrame, store: DataFrame) -> DataFrame:
-    """How many customers, suppliers and stores have an address."""
+    """Addresses, and the numbers of customers, suppliers and stores there."""
     people = _uses(customer, "customer").unionByName(_uses(supplier, "supplier"))
     uses = people.unionByName(_uses(store, "store"))
     return uses.groupBy("address_id").agg(
@@ -94,12 +89,8 @@ def employee_load(employee: DataFrame, store: DataFrame, ticket: DataFrame) -> D
         employee.select("employee_id", "employee_name", "store_id")
         .join(store.select("store_id", "store_name"), "store_id")
         .join(tickets, "employee_id", "left")
-        .select(
-            "employee_id",
-            F.col("employee_name").alias("name"),
-            F.col("store_name").alias("store"),
-            _or_zero("tickets"),
-        )
+        .withColumn("tickets", _or_zero("tickets"))
+        .selectExpr("employee_id", "employee_name name", "store_name store", "tickets")
     )
 
 
@@ -124,12 +115,8 @@ def product_card(product: DataFrame, category: DataFrame, tax_rate: DataFrame) -
         product.select("product_id", "title", "price", "category_id", "tax_rate_id")
         .join(category, "category_id", "left")
         .join(tax_rate, "tax_rate_id", "left")
-        .select(
-            "product_id",
-            "title",
-            F.upper("category_name").alias("category"),
-            gross.cast("decimal(16,2)").alias("gross_price"),
-        )
+        .withColumn("gross_price", gross.cast("decimal(16,2)"))
+        .selectExpr("product_id", "title", "upper(category_name) category", "gross_price")
     )
 
 
@@ -154,7 +141,7 @@ def product_price(product: DataFrame, price_history: DataFrame, currency: DataFr
 
 @mapping.target("product_stock", key="product_id", grain="product.product_id")
 def product_stock(product: DataFrame, stock: DataFrame, warehouse: DataFrame) -> DataFrame:
-    """How much of a product there is, and where."""
+    """Products, their quantity and where it lies."""
     kept = (
         stock.join(warehouse, "warehouse_id")
         .groupBy("product_id")
@@ -166,7 +153,7 @@ def product_stock(product: DataFrame, stock: DataFrame, warehouse: DataFrame) ->
 
 @mapping.target("product_reviews", key="product_id", grain="product.product_id")
 def product_reviews(product: DataFrame, review: DataFrame) -> DataFrame:
-    """What customers think of a product."""
+    """Products, and the stars that customers gave."""
     reviews = review.groupBy("product_id").agg(
         F.count("*").alias("reviews"), F.sum("stars").alias("stars"), F.max("stars").alias("best")
     )
@@ -176,17 +163,12 @@ def product_reviews(product: DataFrame, review: DataFrame) -> DataFrame:
 
 @mapping.target("product_source", key="product_source_id", grain="product_supplier.product_supplier_id")
 def product_source(product_supplier: DataFrame, product: DataFrame, supplier: DataFrame) -> DataFrame:
-    """Where a product can be bought."""
+    """Products and their suppliers."""
     return (
         product_supplier.join(product.select("product_id", "price"), "product_id")
         .join(supplier.select("supplier_id", "supplier_name"), "supplier_id")
-        .select(
-            F.col("product_supplier_id").alias("product_source_id"),
-            "product_id",
-            F.col("supplier_name").alias("supplier"),
-            "lead_days",
-            F.col("price").alias("sold_at"),
-        )
+        .withColumnsRenamed({"product_supplier_id": "product_source_id", "price": "sold_at"})
+        .selectExpr("product_source_id", "product_id", "supplier_name supplier", "lead_days", "sold_at")
     )
 
 
@@ -213,14 +195,9 @@ def order_card(
         .join(address.select("address_id", "city"), "address_id")
         .join(channel, "channel_id", "left")
         .join(currency, "currency_id")
-        .select(
-            F.col("orders_id").alias("order_id"),
-            F.col("customer_name").alias("buyer"),
-            F.col("city").alias("ship_to"),
-            F.col("channel_name").alias("channel"),
-            F.concat_ws(" ", "total", "code").alias("total"),
-            "placed_at",
-        )
+        .withColumn("total", F.concat_ws(" ", "total", "code"))
+        .withColumnsRenamed({"orders_id": "order_id", "customer_name": "buyer", "city": "ship_to"})
+        .selectExpr("order_id", "buyer", "ship_to", "channel_name channel", "total", "placed_at")
     )
 
 
@@ -237,19 +214,15 @@ def order_totals(orders: DataFrame, order_line: DataFrame, product: DataFrame) -
         )
     )
     joined = orders.select("orders_id").join(lines, "orders_id", "left")
-    return joined.select(_order_id(), _or_zero("lines"), _amount("amount"), _or_zero("categories"))
+    counted = joined.select("orders_id", _or_zero("lines"), _amount("amount"), _or_zero("categories"))
+    return counted.withColumnRenamed("orders_id", "order_id")
 
 
 @mapping.target("order_state", key="order_id", grain="orders.orders_id")
 def order_state(orders: DataFrame, order_status: DataFrame, reason: DataFrame) -> DataFrame:
     """The latest state of an order and why."""
     states = order_status.select("order_status_id", "orders_id", "reason_id", "status", "since")
-    return (
-        orders.select("orders_id")
-        .join(_latest(states, "orders_id"), "orders_id", "left")
-        .join(reason, "reason_id", "left")
-        .select(_order_id(), "status", F.col("reason_text").alias("reason"), "since")
-    )
+    return _state(orders, states, reason, "orders_id").withColumnRenamed("orders_id", "order_id")
 
 
 @mapping.target(
@@ -271,13 +244,9 @@ def shipment_card(
         .join(orders.select("orders_id", "placed_at"), "orders_id")
         .join(carrier, "carrier_id", "left")
         .join(address.select("address_id", "street", "city"), "address_id")
-        .select(
-            "shipment_id",
-            F.concat_ws(", ", "street", "city").alias("ship_to"),
-            F.col("carrier_name").alias("carrier"),
-            "weight",
-            F.datediff("shipped_at", "placed_at").alias("days"),
-        )
+        .withColumn("ship_to", F.concat_ws(", ", "street", "city"))
+        .withColumn("days", F.datediff("shipped_at", "placed_at"))
+        .selectExpr("shipment_id", "ship_to", "carrier_name carrier", "weight", "days")
     )
 
 
@@ -300,20 +269,14 @@ def invoice_card(
         .join(orders.select("orders_id", "customer_id", "total"), "orders_id")
         .join(customer.select("customer_id", "email"), "customer_id")
         .join(currency, "currency_id")
-        .select(
-            "invoice_id",
-            F.lower("email").alias("sent_to"),
-            "amount",
-            (F.col("total") - F.col("amount")).cast("decimal(16,2)").alias("rest"),
-            _currency(),
-            "due_at",
-        )
+        .withColumn("rest", (F.col("total") - F.col("amount")).cast("decimal(16,2)"))
+        .select("invoice_id", F.lower("email").alias("sent_to"), "amount", "rest", _currency(), "due_at")
     )
 
 
 @mapping.target("invoice_balance", key="invoice_id", grain="invoice.invoice_id")
 def invoice_balance(invoice: DataFrame, payment: DataFrame, payment_method: DataFrame) -> DataFrame:
-    """What was paid of an invoice, and how."""
+    """Invoices, what was paid of them, and how."""
     paid = (
         payment.select("invoice_id", "payment_method_id", "paid")
         .join(payment_method, "payment_method_id", "left")
@@ -333,12 +296,8 @@ def ticket_card(ticket: DataFrame, customer: DataFrame, employee: DataFrame, com
         .join(customer.select("customer_id", "customer_name", "company_id"), "customer_id")
         .join(employee.select("employee_id", "employee_name"), "employee_id", "left")
         .join(company.select("company_id", "company_name"), "company_id", "left")
-        .select(
-            "ticket_id",
-            "subject",
-            F.concat_ws(", ", "customer_name", "company_name").alias("asked_by"),
-            F.col("employee_name").alias("looked_after_by"),
-        )
+        .withColumn("asked_by", F.concat_ws(", ", "customer_name", "company_name"))
+        .selectExpr("ticket_id", "subject", "asked_by", "employee_name looked_after_by")
     )
 
 
@@ -346,17 +305,12 @@ def ticket_card(ticket: DataFrame, customer: DataFrame, employee: DataFrame, com
 def ticket_state(ticket: DataFrame, ticket_status: DataFrame, reason: DataFrame) -> DataFrame:
     """The latest state of a ticket and why."""
     states = ticket_status.select("ticket_status_id", "ticket_id", "reason_id", "status", "since")
-    return (
-        ticket.select("ticket_id")
-        .join(_latest(states, "ticket_id"), "ticket_id", "left")
-        .join(reason, "reason_id", "left")
-        .select("ticket_id", "status", F.col("reason_text").alias("reason"), "since")
-    )
+    return _state(ticket, states, reason, "ticket_id")
 
 
 @mapping.target("ticket_activity", key="ticket_id", grain="ticket.ticket_id")
 def ticket_activity(ticket: DataFrame, ticket_message: DataFrame) -> DataFrame:
-    """How much was written about a ticket."""
+    """Tickets, and the amount that was written about them."""
     written = ticket_message.groupBy("ticket_id").agg(
         F.count("*").alias("messages"),
         F.sum("characters").alias("characters"),
@@ -376,13 +330,9 @@ def subscription_card(
         .join(plan, "plan_id")
         .join(currency, "currency_id")
         .join(customer.select("customer_id", "email"), "customer_id")
-        .select(
-            "subscription_id",
-            F.lower("email").alias("email"),
-            F.col("plan_name").alias("plan"),
-            (F.col("seats") * F.col("monthly")).cast("decimal(16,2)").alias("monthly"),
-            _currency(),
-        )
+        .withColumn("monthly", (F.col("seats") * F.col("monthly")).cast("decimal(16,2)"))
+        .withColumn("currency", _currency())
+        .selectExpr("subscription_id", "lower(email) email", "plan_name plan", "monthly", "currency")
     )
 
 
@@ -433,8 +383,9 @@ def _latest(history: DataFrame, by: str) -> DataFrame:
     return history.withColumn("age", F.row_number().over(newest)).where("age = 1").drop("age", key)
 
 
-def _order_id() -> Column:
-    return F.col("orders_id").alias("order_id")
+def _state(rows: DataFrame, states: DataFrame, reason: DataFrame, by: str) -> DataFrame:
+    latest = rows.select(by).join(_latest(states, by), by, "left")
+    return latest.join(reason, "reason_id", "left").selectExpr(by, "status", "reason_text reason", "since")
 
 
 def _currency() -> Column:

@@ -108,7 +108,7 @@ TABLES = (
         """,
     ),
 )
-"""In the order in which they can be filled."""
+"""Parents stand before their children: this order can be filled."""
 BY_NAME = {table.name: table for table in TABLES}
 
 _TYPES = {"text": "varchar(60)", "numeric": "numeric(12,2)", "int": "integer", "timestamp": "timestamp"}

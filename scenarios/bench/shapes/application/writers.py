@@ -89,7 +89,7 @@ class ApplicationWriters:
 
 
 def write_backlog(database: Database, chosen: tuple[Change, ...], transactions: int, seed: int = 1) -> None:
-    """Writes an even number of transactions as fast as they go. Raises ``MigratorError`` with pgbench's last
+    """Writes an even number of transactions as fast as they go. Raises ``MigratorError`` with pgbench's first
     words."""
     with TemporaryDirectory(prefix="migrator-users-") as folder:
         command = _command(database, Path(folder), chosen, seed)
@@ -102,7 +102,7 @@ def write_backlog(database: Database, chosen: tuple[Change, ...], transactions: 
             check=False,
         )
     if done.returncode:
-        raise MigratorError("pgbench failed", cause=done.stderr.strip()[-300:])
+        raise MigratorError("pgbench failed", cause=done.stderr.strip()[:300])
 
 
 def _command(database: Database, folder: Path, chosen: tuple[Change, ...], seed: int) -> list[str]:
