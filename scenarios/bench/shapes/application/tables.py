@@ -132,7 +132,7 @@ def statements(*, scale: float = 1.0, seed: int = 1) -> Iterator[str]:
     for number, table in enumerate(TABLES):
         yield _definition(table)
         yield _filling(table, scale, seed * 1000 + number * 20)
-        yield f"SELECT setval('{table.name}_{table.name}_id_seq', {rows_of(table, scale)})"
+        yield f"ALTER SEQUENCE {table.name}_{table.name}_id_seq RESTART WITH {rows_of(table, scale) + 1}"
         for parent in table.parents():
             yield f"CREATE INDEX {table.name}_by_{parent} ON {table.name} ({parent}_id)"
     yield "ANALYZE"
