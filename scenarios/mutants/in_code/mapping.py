@@ -9,6 +9,7 @@ from __future__ import annotations
 from scenarios.mutants.in_code.change import mutants_of
 
 _PLAN = ("tests/integration/transforms/test_transforms_plan.py",)
+_FLAT = ("tests/integration/spark/test_flat.py",)
 _SHARED = ("tests/integration/joined/test_shared_grains.py",)
 _QUIET = ("tests/integration/targets/test_mirror_quiet.py",)
 _REACH = ("tests/integration/targets/test_mirror.py", "tests/integration/joined/test_joined_bench.py")
@@ -34,6 +35,17 @@ MAPPING = (
         ("a column that the target gets as it is isn't read",
             "needed = {attribute.exprId().id() for attribute in _items(optimised.output())}", "needed: set[int] = set()"),
         ("what stands for a cast isn't looked into", "children.append(expression.replacement())", "pass"),
+    ),
+    *mutants_of(
+        "transforms/on_spark/flat.py", _FLAT,
+        ("a plan that keeps what it brought is flat", "if _REMEMBERS.search(physical.toString()) is not None:", "if False:"),
+        ("unions and joins stay divided", "if count == 1 or node", "if count >= 1 or node"),
+        ("what is set for a plan stays set", "                    spark.conf.unset(name)\n", "                    pass\n"),
+    ),
+    *mutants_of(
+        "transforms/on_spark/one_job.py", _FLAT,
+        ("one target's fault is every target's", "        return alone()\n", "        raise\n"),
+        ("a job's rows are the first target's", ">> 1]\n", ">> 8]\n"),
     ),
     *mutants_of(
         "migrator/adapters/targets/shared/mirror/reach_sql.py", _REACH,
