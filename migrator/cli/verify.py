@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from shlex import join
 
@@ -23,6 +24,7 @@ from verify.tables.continuous import DEFAULT_RATE, Rotation
 from verify.tables.report import repair_command, text_report
 from verify.tables.result import VerifyResult
 from verify.tables.rounds.live import MAX_ROUNDS
+from verify.tables.rounds.watch import WITHIN_S
 from verify.tables.run import verify as compare
 from verify.tables.sweeps.chunk_sweep import CHUNK_ROWS
 from verify.tables.sweeps.lanes import LANES, LANES_MAX
@@ -46,6 +48,14 @@ EXIT_CODES = {Verdict.EQUAL: 0, Verdict.DIFFERENT: 1, Verdict.UNKNOWN: 3}
     show_default=True,
     type=SECONDS,
     help="Longest wait for the target, in seconds.",
+)
+@click.option(
+    "--within",
+    "within_s",
+    default=None,
+    show_default=f"{WITHIN_S:g}; with --continuous no limit",
+    type=Amount(min=0, min_open=True),
+    help="Seconds for everything; what isn't settled by then is unknown. Of --continuous for each table.",
 )
 @click.option(
     "--max-rounds",
@@ -87,6 +97,7 @@ def verify(
     project: OnSpark,
     tables: tuple[str, ...],
     wait_s: float,
+    within_s: float | None,
     max_rounds: int,
     whole: bool,
     chunk_rows: int,
@@ -98,8 +109,14 @@ def verify(
     settings = project.settings
 
     def compared(names: Sequence[str] | None, reports: Path) -> VerifyResult:
-        at_once = 1 if continuous else lanes
-        return verified(project, names, reports, wait_s, max_rounds, 0 if whole else chunk_rows, at_once)
+        bounds = Bounds(
+            wait_s,
+            within_s if continuous or within_s is not None else WITHIN_S,
+            max_rounds,
+            0 if whole else chunk_rows,
+            1 if continuous else lanes,
+        )
+        return verified(project, names, reports, bounds, (lambda _: None) if continuous else _say)
 
     if continuous:
         names = tables or tuple(target.name for target in wiring.mapping(settings))
@@ -125,16 +142,29 @@ def verify(
     return EXIT_CODES[result.verdict]
 
 
+def _say(line: str) -> None:
+    click.echo(line, err=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The bounds of a verification, as the arguments of ``verify.tables.run.verify`` that have their names."""
+
+    wait_s: float = 60.0
+    within_s: float | None = WITHIN_S
+    max_rounds: int = MAX_ROUNDS
+    chunk_rows: int = CHUNK_ROWS
+    lanes: int = LANES
+
+
 def verified(
     project: OnSpark,
     names: Sequence[str] | None,
     reports: Path,
-    wait_s: float = 60.0,
-    max_rounds: int = MAX_ROUNDS,
-    chunk_rows: int = CHUNK_ROWS,
-    lanes: int = LANES,
+    bounds: Bounds = Bounds(),
+    say: Callable[[str], None] = _say,
 ) -> VerifyResult:
-    """Verifies the named target tables, or all, and writes the reports."""
+    """Verifies the named target tables, or all, and writes the reports. ``say`` prints what it waits for."""
     settings = project.settings
     return compare(
         *sides(settings),
@@ -143,10 +173,12 @@ def verified(
         names,
         lambda: spark(settings, project.master, project.options),
         reports,
-        wait_s=wait_s,
-        max_rounds=max_rounds,
-        chunk_rows=chunk_rows,
-        lanes=lanes,
+        wait_s=bounds.wait_s,
+        max_rounds=bounds.max_rounds,
+        chunk_rows=bounds.chunk_rows,
+        lanes=bounds.lanes,
+        within_s=bounds.within_s,
+        say=say,
         mend=_mend(settings),
         acts=_acts(settings),
     )

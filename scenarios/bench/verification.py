@@ -181,6 +181,7 @@ def _ours(bed: Bed) -> None:
         None,
         bed.parts().spark,
         settings.reports(),
+        within_s=None,
     )
     click.echo(f"  {result.tables[0].method}")
     if result.verdict is not Verdict.EQUAL:

@@ -131,6 +131,8 @@ def _details(table: TableResult) -> list[str]:
     lines: list[str] = []
     if table.reason:
         lines.append(f"{table.target}: {table.reason}")
+    if table.remedy:
+        lines.append(f"{table.target}: would be settled so: {table.remedy}")
     if table.method:
         lines.append(f"{table.target}: {table.method}")
     if table.uncompared_columns:

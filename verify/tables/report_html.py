@@ -21,7 +21,7 @@ def html_report(result: VerifyResult, repair: str = "") -> str:
         ("source", result.source),
         ("target", result.target),
         ("compared", f"{compared:,} keys, mapping(source) against the target"),
-        ("when", f"{result.started_at}, {result.elapsed_s:.1f} s"),
+        ("when", f"{result.started_at}, {result.elapsed_s:.1f} s{_of(result)}"),
     ]
     body = [
         page.header(verdict, result.migration, facts),
@@ -37,6 +37,10 @@ def html_report(result: VerifyResult, repair: str = "") -> str:
         page.bullets(result.cannot_detect),
     ]
     return page.page(f"{verdict}: {result.migration}", body)
+
+
+def _of(result: VerifyResult) -> str:
+    return "" if result.within_s is None else f" of {result.within_s:g} s (--within)"
 
 
 def _what_to_do(result: VerifyResult, repair: str) -> str:
@@ -56,6 +60,8 @@ def _card(table: TableResult) -> str:
     verdict, segments = table.verdict.value, _segments(table)
     notes = [f"from {', '.join(table.sources)}; key {', '.join(table.key)}"]
     notes += [note for note in (table.method, table.reason) if note]
+    if table.remedy:
+        notes.append(f"would be settled so: {table.remedy}")
     if table.uncompared_columns:
         notes.append(f"not filled by the mapping, not compared: {', '.join(table.uncompared_columns)}")
     return (

@@ -73,7 +73,7 @@ class ColumnDifference:
 @dataclass(frozen=True, slots=True)
 class TableResult:
     """The result of one target table. ``reason`` says why a verdict is unknown, or is empty; ``method`` says how the
-    table was verified."""
+    table was verified; ``remedy`` says what would settle an unknown verdict, or is empty."""
 
     target: str
     sources: tuple[str, ...]
@@ -88,6 +88,7 @@ class TableResult:
     explained_rows_cap: int
     samples: tuple[Sample, ...]
     method: str = ""
+    remedy: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,7 @@ class VerifyResult:
             (``verify.tables.findings.differing``).
         differing_listed: the number of keys that it lists.
         differing_left_out: the number of further keys that differ.
+        within_s: the time it had; None for no limit.
         acts: the latest acts on the migration, oldest first, a line each (``migrator history``).
     """
 
@@ -125,6 +127,7 @@ class VerifyResult:
     differing_file: str = ""
     differing_listed: int = 0
     differing_left_out: int = 0
+    within_s: float | None = None
     acts: tuple[str, ...] = ()
 
 

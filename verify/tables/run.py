@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -27,8 +28,10 @@ from verify.tables.report import MEND, write_reports
 from verify.tables.result import CANNOT_DETECT, Sample, TableResult, VerifyResult, table_verdict
 from verify.tables.rounds.live import MAX_ROUNDS, Limits, LiveComparison, Round, Step
 from verify.tables.rounds.progress import TableProgress
+from verify.tables.rounds.watch import WITHIN_S, Watch
 from verify.tables.sweeps.chunk_sweep import CHUNK_ROWS
 from verify.tables.sweeps.lanes import LANES
+from verify.tables.unsettled import not_judged, not_settled, settled_by
 from verify.verdict import Verdict, overall_verdict
 
 _SPARK_REMEDY = "see Spark's log; if memory or disk ran out, give it more, or verify fewer tables at once"
@@ -47,6 +50,8 @@ def verify(
     max_rounds: int = MAX_ROUNDS,
     chunk_rows: int = CHUNK_ROWS,
     lanes: int = LANES,
+    within_s: float | None = WITHIN_S,
+    say: Callable[[str], None] = lambda _: None,
     mend: str = MEND,
     acts: Sequence[str] = (),
     step: Step = lambda _: None,
@@ -64,18 +69,21 @@ def verify(
         max_rounds: rounds at most; below 10 a difference under live writes can only be set aside.
         chunk_rows: source rows in a piece, where a table can be verified so; 0 compares one snapshot of each side.
         lanes: pairs of sessions that hash a large table at once, at most.
+        within_s: the time for everything; None for no limit. When it is up, what isn't settled is unknown.
+        say: prints what it does, every ten seconds at most.
         mend: the beginning of the reports' repair command (``verify.tables.report.repair_command``).
         acts: the latest acts on the migration, for the reports.
         step: hook at named points, for tests.
 
     Raises ``VerifyError``, ``MappingError``, ``ConnectionFailed``: the comparison can't be made (exit code 2).
     """
+    watch = Watch(math.inf if within_s is None else within_s, say)
     limits = Limits(wait_s, max_rounds, chunk_rows, lanes)
     started_at, started = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
     targets, scratch = _chosen(mapping_path, tables, spark, target, migration), _scratch(report_dir)
     try:
         with named_failure("the comparison failed in Spark", "", _SPARK_REMEDY):
-            live = _comparison(source, target, migration, spark, scratch, limits, step)
+            live = _comparison(source, target, migration, spark, scratch, limits, step, watch)
             found, rounds, snapshot = live.run(targets)
             results = tuple(_table(spark, table, rounds, snapshot, scratch) for table in found)
             listed = write_differing(migration, found, report_dir / DIFFERING_FILE)
@@ -83,7 +91,7 @@ def verify(
         rmtree(scratch, ignore_errors=True)
     elapsed_s = time.monotonic() - started
     result = _result(migration, (source, target), (started_at, elapsed_s), results, rounds, listed)
-    result = replace(result, acts=tuple(acts))
+    result = replace(result, acts=tuple(acts), within_s=within_s)
     write_reports(result, report_dir, mend)
     return result
 
@@ -105,7 +113,7 @@ def _result(
         target=sides[1].server.url(),
         tables=tables,
         rounds=tuple(rounds),
-        remedy=_remedy(tables, rounds),
+        remedy=_remedy(tables),
         cannot_detect=CANNOT_DETECT,
         differing_file=DIFFERING_FILE,
         differing_listed=listed[0],
@@ -127,6 +135,7 @@ def _comparison(
     scratch: Path,
     limits: Limits,
     step: Step,
+    watch: Watch,
 ) -> LiveComparison:
     return LiveComparison(
         source_reader(source, migration),
@@ -137,6 +146,7 @@ def _comparison(
         scratch,
         limits,
         step,
+        watch,
     )
 
 
@@ -188,15 +198,10 @@ def _table(
     if shape and (differing is not None or aside is not None):
         taken = take_samples(differing, aside, shape)
         samples = finished_samples(spark(), table.target, taken, shape, table.columns, snapshot)
-    reason = table.unknown or ("" if table.rounds else "no round compared it")
+    reason = not_judged(table)
     verdict = table_verdict(counts, reason)
     if verdict is Verdict.UNKNOWN and not reason:
-        last = rounds[-1]
-        if last.reached:
-            whole = "; --whole reads one snapshot of each side" if table.apart and table.sizes else ""
-            reason = f"{counts.set_aside} keys did not settle in {len(rounds)} rounds{whole}"
-        else:
-            reason = f"{counts.set_aside} keys differ, but {last.detail}"
+        reason = not_settled(table, counts, rounds)
     return TableResult(
         target=table.target.name,
         sources=table.target.sources,
@@ -211,15 +216,12 @@ def _table(
         explained_rows_cap=EXPLAINED_ROWS_MAX,
         samples=samples,
         method=table.method,
+        remedy=settled_by(table, rounds) if verdict is Verdict.UNKNOWN else "",
     )
 
 
-def _remedy(tables: Sequence[TableResult], rounds: Sequence[Round]) -> str:
+def _remedy(tables: Sequence[TableResult]) -> str:
     verdicts = {table.verdict for table in tables}
     if Verdict.DIFFERENT in verdicts:
         return "see the samples; correct the cause, then `migrator repair --from verify.json` shows what it would do"
-    if Verdict.UNKNOWN not in verdicts:
-        return ""
-    if not rounds or not rounds[-1].reached:
-        return "start `migrator run`, wait until it has caught up, then verify again"
-    return "verify again with more rounds (--max-rounds), or while those rows are written less often"
+    return "; ".join(dict.fromkeys(table.remedy for table in tables if table.remedy))

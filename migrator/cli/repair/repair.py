@@ -16,7 +16,7 @@ from migrator.cli.options import SECONDS, OnSpark, on_spark, repair_words
 from migrator.cli.repair.choice import Choice, chosen, not_differing
 from migrator.cli.repair.forms import RepairReport, file_name, lines, write_reports
 from migrator.cli.repair.report import Outcome, outcome, planned_lines, planned_outcome
-from migrator.cli.verify import verified
+from migrator.cli.verify import Bounds, verified
 from migrator.config.engines import ENGINES
 from migrator.config.project import Settings
 from migrator.errors import RequestError
@@ -180,5 +180,5 @@ def _wanted(differing: Differing) -> list[Wanted]:
 def _verified(project: OnSpark, tables: tuple[str, ...]) -> Differing:
     """The keys that differ now."""
     reports = project.settings.reports()
-    verified(project, tables or None, reports)
+    verified(project, tables or None, reports, Bounds(within_s=None))
     return read_differing(reports / "verify.json")

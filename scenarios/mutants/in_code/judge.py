@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from scenarios.mutants.in_code.change import mutants_of
 
+_WITHIN = ("tests/unit/verify/test_verify_within.py",)
 _KEYS = (
     "tests/unit/verify/test_chunk_keys.py",
     "tests/unit/verify/test_cuts.py",
@@ -38,6 +39,33 @@ JUDGE = (
         ("a cut range begins at the start of the table", "after = whole.after\n", "after = None\n"),
         ("what is no key becomes SQL", "_WRITTEN[kind].fullmatch(value) is not None", "_WRITTEN[kind].match(value) is not None"),
         ("a list of keys loses its rest", "for n in range(0, len(keys), size)]", "for n in range(0, len(keys) - size + 1, size)]"),
+    ),
+    *mutants_of(
+        "verify/tables/unsettled.py", _WITHIN,
+        ("a table of which a part was read in time is equal", "if table.rounds and not table.cut:", "if table.rounds:"),
+        ("a table of which nothing was read in time is equal", "if table.rounds and not table.cut:", "if not table.cut:"),
+        ("the reason doesn't say that the time was up", "if table.late:\n        return f\"{counts", "if False:\n        return f\"{counts"),
+    ),
+    *mutants_of(
+        "verify/tables/rounds/watch.py", _WITHIN,
+        ("the time is never up", ">= self.within_s", "> self.within_s * 1e9"),
+        ("the last read of a sweep is dropped", "if name != TARGET_READ:", "if True:"),
+        ("no sweep is ended", "if name != TARGET_READ:", "if False:"),
+        ("each poll prints a line", "if now - self._said < SAY_EVERY_S:", "if now < self._said:"),
+    ),
+    *mutants_of(
+        "verify/tables/rounds/live.py", _WITHIN,
+        ("rounds go on when the time is up", "or self.watch.over():\n                break", ":\n                break"),
+        ("a wait takes all the time that is left", "patience_s = watch.patience_s(self.limits.wait_s)", "patience_s = self.limits.wait_s"),
+        ("a table that is settled in time is late", "late = [table for table in tables if table.open]", "late = list(tables)"),
+    ),
+    *mutants_of(
+        "verify/tables/sweeps/pairing.py", _WITHIN,
+        ("all pieces read meanwhile wait for the highest place", "upto = highest if self._idle else high", "upto = highest"),
+        ("each piece asks a log that holds nothing", "self._idle = self._passed < upto.order", "self._idle = False"),
+        ("nothing is read while the target is waited for", "            self._ahead.further()", "            pass"),
+        ("all is read while the target is waited for", "if len(ahead) < AHEAD_WAITING and", "if"),
+        ("no piece waits", "if not self._views.waited.reached or high.order <= known:", "if True:"),
     ),
     *mutants_of(
         "verify/tables/sweeps/cuts.py", _KEYS,

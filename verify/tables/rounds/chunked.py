@@ -29,7 +29,8 @@ from verify.tables.rounds.progress import TableProgress
 from verify.tables.sweeps import lanes
 from verify.tables.sweeps.chunk_choice import ChunkPlan, choose, why_whole
 from verify.tables.sweeps.chunk_sweep import Sweep, Swept
-from verify.tables.sweeps.pairing import Wait
+from verify.tables.sweeps.pairing import TimeIsUp, Wait
+from verify.tables.sweeps.target_keys import CellTexts
 
 _KEYS_IN_A_LIST = 500
 _KEYS_MAX = 100_000
@@ -64,12 +65,14 @@ class ChunkReads:
         target: the new ones.
         before: the ledger before anything was read.
         swept: the findings of the sweep that read them.
+        unread: keys set aside that were to be read again when the time was up.
     """
 
     source: SourceSnapshot
     target: TargetSnapshot
     before: LedgerState | None
     swept: Swept
+    unread: frozenset[CellTexts] = frozenset()
 
 
 def read_chunks(
@@ -95,7 +98,7 @@ def read_chunks(
         spark: a running session, for the plan.
         at_once: the most lanes of a large table, see ``verify.tables.sweeps.lanes``.
 
-    Raises ``MappingError``, ``VerifyError``, ``ConnectionFailed``.
+    Raises ``MappingError``, ``VerifyError``, ``ConnectionFailed``; ``TimeIsUp`` if nothing that counts was read.
     """
     reason = why_whole(table.target)
     if reason:
@@ -145,8 +148,12 @@ def _swept(
         return Sweep(plan, *chunks, wait, step, rows, folders)
 
     sweep = sweep_of(pair)
+    unread: frozenset[CellTexts] = frozenset()
     if table.rounds > 0:
-        swept = sweep.rows_of(_again(table, plan))
+        again = _again(table, plan)
+        swept = sweep.rows_of(again.pieces)
+        if swept.cut:
+            unread = again.after(len(swept.full))
     elif others and wanted and plan.pushed is not None and plan.key[0].kind == INTEGER:
         beside = [partial(_opened, sweep_of, opened) for opened in others.opened[:wanted]]
         swept = sweep.rows_of(lanes.unequal(sweep, beside))
@@ -157,6 +164,7 @@ def _swept(
         table.shape = Shape(tuple(c.name for c in plan.filled), table.target.key)
         table.uncompared = tuple(c.name for c in new.columns if c not in plan.filled)
         table.method = _method(plan, swept)
+        table.cut = swept.cut
     table.pieces = tuple(swept.full)
     source = SourceTable(old.schema, folders[0], swept.source_rows)
     target = TargetRowsText(table.target.name, new.columns, folders[1], swept.target_rows)
@@ -166,6 +174,7 @@ def _swept(
         TargetSnapshot(swept.ledger, {target.name: target}),
         before,
         swept,
+        unread,
     )
 
 
@@ -173,13 +182,27 @@ def _opened(sweep_of: Callable[[lanes.Pair], Sweep], opened: Callable[[], lanes.
     return sweep_of(opened())
 
 
-def _again(table: TableProgress, plan: ChunkPlan) -> Sequence[Piece]:
-    """The pieces that hold the keys set aside."""
+@dataclass(frozen=True, slots=True)
+class _Again:
+    """Pieces that hold the keys set aside, and these keys in the order of the pieces; None if that isn't known."""
+
+    pieces: Sequence[Piece]
+    keys: Sequence[CellTexts] | None
+
+    def after(self, read: int) -> frozenset[CellTexts]:
+        """The keys behind the first ``read`` pieces. Raises ``TimeIsUp`` where nobody knows which they are."""
+        if self.keys is None:
+            raise TimeIsUp("only a part of the keys set aside was read again")
+        return frozenset(self.keys[read * _KEYS_IN_A_LIST :])
+
+
+def _again(table: TableProgress, plan: ChunkPlan) -> _Again:
     if table.aside is None or table.aside_keys > _KEYS_MAX:
-        return table.pieces
-    names = dict(zip(table.target.key, key_names(Shape(table.target.key, table.target.key)), strict=True))
-    rows = table.aside.select(*[names[column.target] for column in plan.key]).toArrow().to_pylist()
-    return lists_of([tuple(row.values()) for row in rows], _KEYS_IN_A_LIST)
+        return _Again(table.pieces, None)
+    own = key_names(Shape(table.target.key, table.target.key))
+    rows = [tuple(row.values()) for row in table.aside.select(*own).toArrow().to_pylist()]
+    order = [table.target.key.index(column.target) for column in plan.key]
+    return _Again(lists_of([tuple(row[n] for n in order) for row in rows], _KEYS_IN_A_LIST), rows)
 
 
 def _method(plan: ChunkPlan, swept: Swept) -> str:

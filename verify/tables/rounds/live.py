@@ -17,13 +17,19 @@ The reverse direction, that the source's view contains all that lies before L0, 
 commit before it becomes visible. It is not used, except where the ledger stood still through a whole round: there a
 transaction would have to be applied before it was visible at the source, and stay invisible until the source was
 read.
+
+The work ends: a wait by ``Limits.wait_s``, the rounds by ``Limits.max_rounds``, and all of it by the time that
+``Watch`` gives. When that is up, nothing further is read; what was read is compared, and every key that it doesn't
+settle stays set aside.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import uniform
@@ -42,9 +48,10 @@ from verify.tables.compare.mapped_side import canonical_sides, mapping_failure, 
 from verify.tables.rounds.chunked import ChunkReads, read_chunks
 from verify.tables.rounds.progress import TableProgress
 from verify.tables.rounds.table_reads import Group, Reads, TableReads, TargetReader
+from verify.tables.rounds.watch import Watch
 from verify.tables.sweeps.chunk_sweep import CHUNK_ROWS
 from verify.tables.sweeps.lanes import LANES
-from verify.tables.sweeps.pairing import Wait, Waited
+from verify.tables.sweeps.pairing import TimeIsUp, Wait, Waited
 
 POLL_S = 0.25
 MAX_ROUNDS = 20
@@ -56,7 +63,7 @@ _TABLES_AT_ONCE = 3
 """Tables compared at a time: a small table mostly waits for the scheduling of its jobs."""
 
 Step = Callable[[str], None]
-"""Called at named points, ``source view`` and ``target read``, so that tests can place a write exactly there."""
+"""Called at named points (``verify.tables.sweeps.pairing``), so that tests can place a write exactly there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +123,7 @@ class LiveComparison:
         directory: scratch space for snapshots; its content is removed between rounds.
         limits: its limits.
         step: see ``Step``.
+        watch: the time that it has.
         in_vain: positions at which the ledger stood through a whole wait: while it stands there, no table waits
             again.
     """
@@ -128,6 +136,7 @@ class LiveComparison:
     directory: Path
     limits: Limits
     step: Step = lambda _: None
+    watch: Watch = field(default_factory=Watch)
     in_vain: set[int] = field(default_factory=set)
 
     def run(
@@ -135,22 +144,39 @@ class LiveComparison:
     ) -> tuple[list[TableProgress], list[Round], SourceSnapshot | None]:
         """Compares until everything is settled or the limits are met; also returns the last source snapshot.
 
+        Where the time was up, ``late`` of each table that isn't settled says how both sides stood then.
+
         Raises ``VerifyError``, ``MappingError``, ``ConnectionFailed``.
         """
         tables = [TableProgress(target) for target in targets]
         self._exclude_undumped(tables, self.target.ledger())
         rounds: list[Round] = []
         snapshot: SourceSnapshot | None = None
-        while open_tables := [t for t in tables if not t.unknown and (t.rounds == 0 or t.aside_keys)]:
-            if len(rounds) >= self.limits.max_rounds:
+        while open_tables := [table for table in tables if table.open]:
+            if len(rounds) >= self.limits.max_rounds or self.watch.over():
                 break
             if rounds:
-                time.sleep(uniform(0, min(_REST_S, rounds[-1].elapsed_s)))
+                self.watch.sleep(uniform(0, min(_REST_S, rounds[-1].elapsed_s)))
+            self.watch.round, self.watch.aside = len(rounds) + 1, sum(t.aside_keys for t in tables)
             done, snapshot = self._round(len(rounds) + 1, open_tables)
             rounds.append(done)
             if not done.reached:
                 break
+        self._late(tables)
         return tables, rounds, snapshot
+
+    def _late(self, tables: Sequence[TableProgress]) -> None:
+        """Notes how both sides stand, for those tables that aren't settled although the time is up."""
+        late = [table for table in tables if table.open]
+        if not late or not self.watch.over():
+            return
+        ledger, place = self.target.ledger(), self.source.position()
+        stood = (ledger.token or str(ledger.order)) if ledger else "no position"
+        for table in late:
+            table.late = (
+                f"{self.watch.ended()}: the target stood at {stood}, the source's log at"
+                f" {place.state or place.order}"
+            )
 
     def _exclude_undumped(self, tables: Sequence[TableProgress], ledger: LedgerState | None) -> None:
         for table in tables:
@@ -185,24 +211,28 @@ class LiveComparison:
                 for n, (table, own) in enumerate(read)
                 if own.swept
             ]
-        if number > 1:
+        if number > 1 and not self.watch.over():  # samples of what wasn't read again need the rows
             self._forget(number - 1)
         seen = [own for own, _ in reads] + [look for look in looks if look is not None]
         return self._seen(number, seen, time.monotonic() - started)
 
     def _others(self, pool: ThreadPoolExecutor, spark: Callable[[], SparkSession]) -> TableReads:
         rows, kinds = self.limits.chunk_rows, self.kinds
-        return TableReads(self.source, self.target, kinds, spark, rows, self._wait_for, self.step, pool)
+        return TableReads(
+            self.source, self.target, kinds, spark, rows, self._wait_for, self.step, pool, self.watch
+        )
 
     def _reads(self, tables: Sequence[TableProgress], directory: Path, others: TableReads) -> list[Group]:
         reads: list[Group] = []
         apart: list[TableProgress] = []
         for index, table in enumerate(tables):
-            chunked = self._read_chunks(table, directory / str(index), others.spark)
-            if chunked is None:
-                apart.append(table)
-            else:
-                reads.append((chunked, [table]))
+            with suppress(TimeIsUp):
+                self._check(table.target.name)
+                chunked = self._read_chunks(table, directory / str(index), others.spark)
+                if chunked is None:
+                    apart.append(table)
+                else:
+                    reads.append((chunked, [table]))
         return [*reads, *others.read(apart, directory)] or [others.nothing()]
 
     @staticmethod
@@ -237,14 +267,15 @@ class LiveComparison:
         reads: ChunkReads | str = "asked for"
         if rows:
             lanes = self.limits.lanes
-            reads = read_chunks(self, table, directory, wait, self.step, rows, spark, lanes)
+            reads = read_chunks(self, table, directory, wait, self._stepped, rows, spark, lanes)
         if isinstance(reads, str):
             table.apart = reads
             return None
         swept = reads.swept
         orders = {ledger.order if ledger else None for ledger in (reads.before, swept.ledger)}
         still = swept.waited.reached and len(orders) == 1 and None not in orders
-        return Reads(reads.source, reads.target, swept.waited, still, swept.agreed, bool(swept.full))
+        full, unread = bool(swept.full), reads.unread
+        return Reads(reads.source, reads.target, swept.waited, still, swept.agreed, full, unread=unread)
 
     def _compare(self, table: TableProgress, reads: Reads, directory: Path) -> None:
         if not reads.full:
@@ -284,6 +315,13 @@ class LiveComparison:
                 reads.one_view,
             )
 
+    def _stepped(self, name: str) -> None:
+        self.watch.stepped(name, self.step)
+
+    def _check(self, tables: str) -> None:
+        self.watch.check()
+        self.watch.reading(tables)
+
     def _wait_for(self, tables: Sequence[str]) -> Wait:
         return lambda upto, ledger: self._wait(upto, tables, ledger)
 
@@ -292,8 +330,10 @@ class LiveComparison:
     ) -> Waited:
         """Waits until the ledger has passed ``upto``, or until the log before it holds no change of the tables that
         isn't applied."""
-        deadline = time.monotonic() + self.limits.wait_s
-        asked_at = 0.0
+        watch = self.watch
+        patience_s = watch.patience_s(self.limits.wait_s)
+        deadline = watch.clock() + patience_s
+        asked_at = -math.inf
         detail = ""
         while True:
             ledger = current()
@@ -301,7 +341,7 @@ class LiveComparison:
                 return Waited(False, "the ledger is empty: nothing was applied yet")
             if ledger.order >= upto.order:
                 return Waited(True, "the ledger has passed the source read")
-            now = time.monotonic()
+            now = watch.clock()
             if now - asked_at >= _ASK_EVERY_S:
                 asked_at = now
                 pending = self.source.pending(ledger, upto, tables)
@@ -312,10 +352,14 @@ class LiveComparison:
                     return Waited(False, f"the pipeline is not running, and {pending.detail}")
             if now >= deadline or ledger.order in self.in_vain:
                 self.in_vain.add(ledger.order)
+                stands = f"it stood at {ledger.token or ledger.order}; {detail}"
+                place = upto.state or upto.order
                 return Waited(
-                    False, f"the ledger did not reach the source read in {self.limits.wait_s:g} s; {detail}"
+                    False,
+                    f"the ledger did not reach the source read at {place} in {patience_s:g} s, {stands}",
                 )
-            time.sleep(POLL_S)
+            watch.waiting(", ".join(tables), upto, ledger)
+            watch.sleep(POLL_S)
 
     def _forget(self, number: int) -> None:
         """Removes the rows of a past round; keys that it settled or set aside are still needed."""

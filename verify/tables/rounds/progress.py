@@ -134,6 +134,8 @@ class TableProgress:
             none, with the reason.
         owners: the buckets that had those keys; None if they have to be found.
         method: the way it was verified, for the report.
+        cut: whether the time was up before its rows were read once.
+        late: how the two sides stood when the time was up before everything was settled; else empty.
     """
 
     target: TargetMapping
@@ -160,6 +162,13 @@ class TableProgress:
     buckets: BucketPlan | str | None = None
     owners: frozenset[Bucket] | None = None
     method: str = ""
+    cut: bool = False
+    late: str = ""
+
+    @property
+    def open(self) -> bool:
+        """Returns whether something is left to be found out."""
+        return not self.unknown and (self.rounds == 0 or self.cut or self.aside_keys > 0)
 
     def agree(self, rows: int) -> None:
         """Takes a first round in which no row had to be read: ``rows`` of both sides have one digest."""

@@ -8,14 +8,18 @@
 (``verify.tables.sweeps.bucket_look``).
 
 One snapshot of whole tables of any size is read only if the user asks for it.
+
+When the time is up (``TimeIsUp``), a group of tables of which only a part was read isn't returned: a part of several
+tables' rows proves nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Protocol
@@ -32,11 +36,12 @@ from verify.readers.snapshot import (
 )
 from verify.readers.source import SourceReader
 from verify.tables.rounds.progress import Sizes, TableProgress
+from verify.tables.rounds.watch import Watch
 from verify.tables.sweeps.bucket_look import BucketLook, bucket_plan
 from verify.tables.sweeps.grain_plan import GrainPlan, grain_plan
 from verify.tables.sweeps.grain_sweep import GrainSweep
 from verify.tables.sweeps.open_keys import OpenKeys, TableSides
-from verify.tables.sweeps.pairing import Wait, Waited
+from verify.tables.sweeps.pairing import TimeIsUp, Wait, Waited
 from verify.tables.sweeps.table_sweep import TableSweep, source_key, target_key
 from verify.tables.sweeps.target_keys import CellTexts
 
@@ -107,6 +112,7 @@ class TableReads:
         wait_for: makes the wait for changes of some source tables.
         step: see ``verify.tables.rounds.live.Step``.
         pool: runs work in parallel.
+        watch: the time that is left.
     """
 
     source: SourceReader
@@ -117,31 +123,46 @@ class TableReads:
     wait_for: Callable[[Sequence[str]], Wait]
     step: Callable[[str], None]
     pool: ThreadPoolExecutor
+    watch: Watch
 
     def read(self, tables: Sequence[TableProgress], directory: Path) -> list[Group]:
-        """One round of some tables. ``directory`` gets a folder for each group of them."""
+        """One round of some tables. ``directory`` gets a folder for each group of them.
+
+        Groups that weren't read when the time was up are left out.
+        """
+        read: list[Group] = []
+        with suppress(TimeIsUp):
+            for group in self._groups(tables, directory):
+                read.append(group())
+        return read
+
+    def _groups(self, tables: Sequence[TableProgress], directory: Path) -> Iterator[Callable[[], Group]]:
         if not self.rows:
             for table in tables:
                 table.method = f"whole, in one snapshot of each side: {table.apart}"
-            return [self._whole(list(tables), directory / "whole")] if tables else []
+            if tables:
+                yield partial(self._whole, list(tables), directory / "whole")
+            return
         for table in tables:
             if table.sizes is None:
                 self._count(table)
         together, large = shared_views([table for table in tables if not table.unknown], self.rows)
         for table in chain.from_iterable(together):
             table.method = f"in one chunk, a short view of each side: {table.apart}"
-        found = [self._whole(group, directory / f"view-{n}") for n, group in enumerate(together)]
+        for n, group in enumerate(together):
+            yield partial(self._whole, group, directory / f"view-{n}")
         by_grain = [table for table in large if self._has_grains(table)]
-        found += [self._by_grain(table, directory / f"grain-{n}") for n, table in enumerate(by_grain)]
-        swept = [table for table in large if table not in by_grain]
-        return [*found, self._chunk_by_chunk(swept, directory / "swept")] if swept else found
+        for n, table in enumerate(by_grain):
+            yield partial(self._by_grain, table, directory / f"grain-{n}")
+        if swept := [table for table in large if table not in by_grain]:
+            yield partial(self._chunk_by_chunk, swept, directory / "swept")
 
     def look(self, table: TableProgress, swept: Reads, directory: Path) -> Reads | None:
         """Settles keys that a sweep has left open; returns the reads for that, None if there were none."""
         if table.aside is None or not swept.wait.reached or self._has_grains(table):
             return None
         mapping = table.target
-        if table.aside_keys > KEYS_MAX:
+        if table.aside_keys > KEYS_MAX or self.watch.over():
             return None
         with self.source.tables(mapping.sources) as old, self.target.chunks(mapping.name) as new:
             if table.buckets is None:
@@ -156,10 +177,13 @@ class TableReads:
                 table.buckets,
                 TableSides(old, new),
                 self.wait_for(mapping.sources),
-                self.step,
+                self._stepped,
                 directory,
             )
-            seen = looking.look(swept.source.tables, table.owners, self.rows)
+            try:
+                seen = looking.look(swept.source.tables, table.owners, self.rows)
+            except TimeIsUp:
+                return None
         table.owners = seen.owners
         table.settle_equal(seen.equal, directory)
         if seen.low is None:
@@ -197,6 +221,7 @@ class TableReads:
         The source's rows are still being read then. This round can't settle rows that are written between the two
         views, so the time between them is kept short.
         """
+        self._check(", ".join(table.target.name for table in tables))
         directory.mkdir()
         before = self.target.ledger()
         names = _sources(tables)
@@ -217,10 +242,18 @@ class TableReads:
                 views.set_exception(error)  # else the thread that waits for the view would wait for ever
             raise
 
+    def _stepped(self, name: str) -> None:
+        self.watch.stepped(name, self.step)
+
+    def _check(self, tables: str) -> None:
+        self.watch.check()
+        self.watch.reading(tables)
+
     def _chunk_by_chunk(self, tables: list[TableProgress], directory: Path) -> Group:
+        self._check(", ".join(table.target.name for table in tables))
         before, names = self.target.ledger(), _sources(tables)
         sweep = TableSweep(
-            self.source, self.target, self.kinds, self.wait_for(names), self.step, self.rows, directory
+            self.source, self.target, self.kinds, self.wait_for(names), self._stepped, self.rows, directory
         )
         read = sweep.read(names, {table.target.name: table.target.key for table in tables})
         for table in tables:
@@ -243,6 +276,7 @@ class TableReads:
         return isinstance(table.grains, GrainPlan)
 
     def _by_grain(self, table: TableProgress, directory: Path) -> Group:
+        self._check(table.target.name)
         mapping, plan, aside = table.target, table.grains, table.aside
         assert isinstance(plan, GrainPlan)
         assert aside is not None
@@ -255,7 +289,7 @@ class TableReads:
                 plan,
                 TableSides(old, new),
                 wait,
-                self.step,
+                self._stepped,
                 directory,
             )
             everything = sweep.everything(table.swept, self.rows)

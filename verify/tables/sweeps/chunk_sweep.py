@@ -22,7 +22,7 @@ from verify.readers.chunk_keys import Key, KeyRange, Piece, condition, cut
 from verify.readers.ports import Bracket, Digest, SourceChunks, TargetChunks
 from verify.tables.sweeps.chunk_choice import ChunkPlan
 from verify.tables.sweeps.cuts import Cuts
-from verify.tables.sweeps.pairing import Pairing, Views, Wait
+from verify.tables.sweeps.pairing import Pairing, TimeIsUp, Views, Wait
 
 CHUNK_ROWS = 50_000
 _FIRST_ROWS = 4_000
@@ -53,6 +53,8 @@ class Swept(Views):
         full: the pieces that were read in full.
         source_rows: rows of them in the source.
         target_rows: rows of them in the target.
+        cut: whether the time was up before all pieces were read that were to be; ``full`` has those that were, the
+            first of them in their order.
     """
 
     agreed: int = 0
@@ -60,6 +62,7 @@ class Swept(Views):
     full: list[Piece] = field(default_factory=list)
     source_rows: int = 0
     target_rows: int = 0
+    cut: bool = False
 
 
 class Sweep(Pairing):
@@ -119,12 +122,18 @@ class Sweep(Pairing):
         own.pieces += seen.pieces
 
     def rows_of(self, pieces: Iterable[Piece]) -> Swept:
-        """The rows of pieces, read in full."""
+        """The rows of pieces, read in full; fewer when the time is up. Raises ``TimeIsUp`` if none was read."""
         for directory in self._directories:
             directory.mkdir()
-        for half in self._pass(map(self._read, pieces), self._read_target):
-            self._seen.full.append(half.piece)
-            self._seen.source_rows += half.rows
+        try:
+            self._pass(map(self._read, pieces), self._read_target)
+        except TimeIsUp:
+            if not self._seen.full:
+                raise
+            self._seen.cut = True
+            for path in self._directories[0].iterdir():  # read ahead: the target's side is lacking
+                if not (self._directories[1] / path.name).exists():
+                    path.unlink()
         self._seen.pieces = self._seen.pieces or len(self._seen.full)
         return self._seen
 
@@ -174,8 +183,10 @@ class Sweep(Pairing):
         path = self._directories[1] / f"{half.number}.parquet"
         ledger, rows = self._target.read(where, path)
         self._view(ledger)
-        self._seen.target_rows += rows
-        return False  # the comparison of the rows decides
+        seen = self._seen
+        seen.full.append(half.piece)
+        seen.source_rows, seen.target_rows = seen.source_rows + half.rows, seen.target_rows + rows
+        return True  # the comparison of the rows decides
 
     def _finer(self, pieces: Iterable[Piece], rows: int) -> Iterator[Piece]:
         for piece in pieces:

@@ -1,9 +1,13 @@
 """Views of the source, each followed by a view of the target whose ledger has passed it.
 
-The next pieces of the source are read while the target's are. Pieces of the source read
-meanwhile share one wait, for the highest of their places. Nothing waits for a place that an earlier view's ledger had
-passed, or that the last wait was for: a ledger never goes back, so a place passed in one view of the target is passed
-in every later one.
+The next pieces of the source are read while the target's are, and more of them while the ledger is waited for: else a
+target that lags by half a minute would cost half a minute for every few pieces. The target's side of a piece is read
+as soon as the ledger has passed that piece's own place, so that as little as possible was written in between. Nothing
+waits for a place that the ledger was seen to have passed, or that the last wait was for: a ledger never goes back, so
+a place passed in one view of the target is passed in every later one.
+
+Where the ledger stands still and nothing in the log is missing, pieces that were read meanwhile share one wait for
+the highest of their places: to ask the log again for each would cost more than it gains.
 """
 
 from __future__ import annotations
@@ -14,13 +18,17 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from threading import Event
-from typing import Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from verify.readers.ports import Bracket
 from verify.readers.snapshot import LedgerState, LogPlace
 
+SOURCE_VIEW, TARGET_READ, CHUNK_READ = "source view", "target read", "chunk read"
+"""The steps of a sweep: views of the source stand; the target's side of them is read; a chunk of one side is."""
 AHEAD = 16
-"""Pieces of the source read before the target's are, at most."""
+"""Pieces of the source read before the target's are, at most, while the target follows."""
+AHEAD_WAITING = 64
+"""Pieces of the source read ahead at most while the ledger is waited for: their rows rest on the disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +45,10 @@ Wait = Callable[[LogPlace, Callable[[], LedgerState | None]], Waited]
 
 class Stopped(Exception):
     """The failure of another sweep has ended this one."""
+
+
+class TimeIsUp(Exception):
+    """The time that a verification has is over. A ``Step`` raises it; what was read by then counts."""
 
 
 class Half(Protocol):
@@ -96,7 +108,9 @@ class Pairing:
         self._ledger, self._wait, self._step = ledger, wait, step
         self._views = views
         self._waited_for: LogPlace | None = None
-        self._passed = -1  # the highest order in the ledger of a view
+        self._passed = -1  # the highest order seen in the ledger
+        self._idle = False
+        self._ahead: _ReadAhead[Any] | None = None
         self._stopped = Event()
 
     def stop(self) -> None:
@@ -108,52 +122,113 @@ class Pairing:
         self._stopped = other._stopped
 
     def _pass(self, halves: Iterator[H], settled: Callable[[H], bool], ahead: int | None = None) -> list[H]:
-        """Reads both sides of all pieces; returns those that aren't settled. ``settled`` reads the target's side."""
+        """Reads both sides of all pieces; returns those that aren't settled. ``settled`` reads the target's side.
+
+        Raises ``TimeIsUp`` between two pieces: ``settled`` was called for all pieces that count.
+        """
         left: list[H] = []
-        with closing(
-            _read_ahead(halves, ahead or AHEAD)
-        ) as batches:  # else a failure of the target would leave the thread reading
-            for done in batches:
-                if self._stopped.is_set():
-                    raise Stopped
-                self._note([half.bracket for half in done])
-                left += [half for half in done if not settled(half)]
-                self._step("target read")
+        self._ahead = reading = _ReadAhead(halves, ahead or AHEAD)
+        try:
+            with closing(reading.batches()) as batches:  # else a failure would leave the thread reading
+                for done in batches:
+                    if self._stopped.is_set():
+                        raise Stopped
+                    brackets = [half.bracket for half in done]
+                    self._seen_views(brackets)
+                    highest = _highest(brackets)
+                    for half in done:
+                        self._await(half.bracket.high, highest)
+                        if not settled(half):
+                            left.append(half)
+                    self._step(TARGET_READ)
+        finally:
+            self._ahead = None
         return left
 
     def _note(self, brackets: Sequence[Bracket]) -> None:
         """Takes views of the source, and waits until the target has passed them all."""
-        views, high = self._views, max((bracket.high for bracket in brackets), key=lambda place: place.order)
+        self._seen_views(brackets)
+        highest = _highest(brackets)
+        self._await(highest, highest)
+
+    def _seen_views(self, brackets: Sequence[Bracket]) -> None:
+        views = self._views
         views.low = views.low or brackets[0].low
-        views.high = max(views.high, high, key=lambda place: place.order)
-        self._step("source view")
+        views.high = max(views.high, _highest(brackets), key=_order)
+        self._step(SOURCE_VIEW)
+
+    def _await(self, high: LogPlace, highest: LogPlace) -> None:
+        """Waits until the ledger has passed ``high``; ``highest``: of the pieces that were read by now."""
+        upto = highest if self._idle else high
+        known = max(self._passed, self._waited_for.order if self._waited_for else -1)
         # After one wait in vain there is no point in waiting for each of thousands of pieces.
-        if views.waited.reached and high != self._waited_for and high.order > self._passed:
-            views.waited, self._waited_for = self._wait(high, self._ledger), high
+        if not self._views.waited.reached or high.order <= known:
+            return
+        self._views.waited, self._waited_for = self._wait(upto, self._current), upto
+        self._idle = self._passed < upto.order  # nothing but the log said that the target lacks nothing
+
+    def _current(self) -> LedgerState | None:
+        """The ledger now, for a wait; the source may be read further meanwhile."""
+        if self._ahead is not None:
+            self._ahead.further()
+        ledger = self._ledger()
+        self._saw(ledger)
+        return ledger
+
+    def _saw(self, ledger: LedgerState | None) -> None:
+        if ledger is not None:
+            self._passed = max(self._passed, ledger.order)
 
     def _view(self, ledger: LedgerState | None) -> None:
         """Takes a view of the target."""
         self._views.ledger = ledger
-        if ledger is not None:
-            self._passed = max(self._passed, ledger.order)
+        self._saw(ledger)
 
 
-def _read_ahead(halves: Iterator[H], most: int) -> Generator[list[H]]:
-    """Yields the halves that another thread has read by now, at least one at a time, in their order."""
-    with ThreadPoolExecutor(1, thread_name_prefix="source") as pool:
-        ahead: deque[Future[H | None]] = deque(pool.submit(next, halves, None) for _ in range(most))
+def _order(place: LogPlace) -> int:
+    return place.order
+
+
+def _highest(brackets: Sequence[Bracket]) -> LogPlace:
+    return max((bracket.high for bracket in brackets), key=_order)
+
+
+class _ReadAhead(Generic[H]):
+    """Halves that another thread reads, ``most`` ahead of those that were taken."""
+
+    def __init__(self, halves: Iterator[H], most: int):
+        self._halves, self._most = halves, most
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="source")
+        self._ahead: deque[Future[H | None]] = deque()
+
+    def batches(self) -> Generator[list[H]]:
+        """Yields the halves that are read by now, at least one at a time and ``most`` at most, in their order."""
         try:
             while True:
                 done: list[H] = []
-                while len(done) < most and (not done or ahead[0].done()):
-                    half = ahead[0].result()
+                self._fill()
+                while len(done) < self._most and (not done or self._ahead[0].done()):
+                    half = self._ahead[0].result()
                     if half is None:
                         break
                     done.append(half)
-                    ahead.popleft()
-                    ahead.append(pool.submit(next, halves, None))
+                    self._ahead.popleft()
+                    self._fill()
                 if not done:
                     return
                 yield done
         finally:
-            pool.shutdown(cancel_futures=True)
+            self._pool.shutdown(cancel_futures=True)
+
+    def further(self) -> None:
+        """Has one more half read, if all that were asked for are read; called now and then by who waits."""
+        ahead = self._ahead
+        if len(ahead) < AHEAD_WAITING and all(half.done() for half in ahead):
+            self._ask()
+
+    def _fill(self) -> None:
+        while len(self._ahead) < self._most:
+            self._ask()
+
+    def _ask(self) -> None:
+        self._ahead.append(self._pool.submit(next, self._halves, None))

@@ -35,7 +35,7 @@ from verify.readers.snapshot import (
     TargetRowsText,
     TargetSnapshot,
 )
-from verify.tables.sweeps.pairing import Pairing, Views, Wait
+from verify.tables.sweeps.pairing import CHUNK_READ, TARGET_READ, Pairing, Views, Wait
 
 NamedKinds = Sequence[tuple[str, str]]
 """Names of a key's columns, with their kinds."""
@@ -128,7 +128,7 @@ class TableSweep(Pairing):
             old = {name: self._old(tables, name, number) for number, name in enumerate(names)}
         self._note(self._brackets)
         new = {name: self._new(name, key, number) for number, (name, key) in enumerate(targets.items())}
-        self._step("target read")
+        self._step(TARGET_READ)
         low = self._seen.low or LogPlace(-1, "")
         return TablesRead(
             SourceSnapshot(low, self._seen.high, old),
@@ -144,6 +144,7 @@ class TableSweep(Pairing):
         for where, path in self._ranges(
             folder, key, tables.dialect, lambda w: tables.end(name, key, w, self._rows)
         ):
+            self._step(CHUNK_READ)
             bracket, found = tables.read([Part(name, where, path)])
             self._chunks[0][name] += 1
             self._brackets.append(bracket)
@@ -159,6 +160,7 @@ class TableSweep(Pairing):
             for where, path in self._ranges(
                 folder, named, chunks.dialect, lambda w: chunks.end(columns, w, self._rows)
             ):
+                self._step(CHUNK_READ)
                 ledger, found = chunks.read(where, path)
                 self._chunks[1][name] += 1
                 self._view(ledger)

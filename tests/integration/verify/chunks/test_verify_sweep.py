@@ -109,13 +109,13 @@ def test_what_is_written_meanwhile_is_waited_for(swept: Swept40) -> None:
 def test_a_judge_that_takes_one_wait_for_all_reads_what_is_on_its_way(
     swept: Swept40, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = Sweep._note
+    honest = Sweep._await
 
     def once(self: Sweep, *given: object) -> None:
         if not swept.waits:
             honest(self, *given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Sweep, "_note", once)
+    monkeypatch.setattr(Sweep, "_await", once)
     swept.acts.append(lambda: swept.old.execute(LATE.format("thing")))
     found = swept.sweep()
     assert (len(found.full), found.source_rows) == (1, 1)
