@@ -1,13 +1,14 @@
 """The steps of a repair: which source rows are dumped again so that given target rows become right.
 
 Row-wise targets: a dump request whose doubts are the target's keys. Where each column of the source's key is handed
-through to the target's key, the source rows are listed by key; else only all rows of the mapping's source
-tables are sure to hold every row that could map to a doubted key. Joined targets: derived anew from the
-mirror, set-wise.
+through to the target's key, the source rows are listed by key (exact numbers; texts and UUIDs of a PostgreSQL
+target); else only all rows of the mapping's source tables are sure to hold every row that could map to a doubted key.
+Joined targets: derived anew from the mirror, set-wise.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -31,8 +32,8 @@ from migrator.run.migration import Parts, plans
 from transforms.analysis.key_origin import key_origin
 from transforms.analysis.plan import MappingKind, MappingPlan
 
-_WHOLE_NUMBERS = ("int8", "int16", "int32", "int64")
-_SPARK_WHOLE_NUMBERS = ("tinyint", "smallint", "int", "bigint")
+_WHOLE_NUMBERS = ("int8", "int16", "int32", "int64", "tinyint", "smallint", "int", "bigint")
+_DECIMAL = re.compile(r"decimal\(\d+,\s*(\d+)\)")
 _SAME_TEXT = ("text", "character varying")
 
 
@@ -226,10 +227,20 @@ def _listed(
     return RepairStep(table.id.name, keys, Way.LISTED, (schema.id,), scope, len(scope.keys))
 
 
+def _decimals(type_name: str) -> int | None:
+    """The decimals of a type of exact numbers, ours or Spark's; None for all other types."""
+    if type_name in _WHOLE_NUMBERS:
+        return 0
+    found = _DECIMAL.fullmatch(type_name)
+    return None if found is None else int(found[1])
+
+
 def _same_values(source: Column, target: TargetColumn, exact_texts: bool) -> bool:
     """Tells whether two values are equal on one side exactly if they are on the other, and look the same as text."""
-    if source.type in _WHOLE_NUMBERS:
-        return target.spark_type in _SPARK_WHOLE_NUMBERS
+    decimals = _decimals(source.type)
+    if decimals is not None:  # with fewer of them two numbers may become one
+        kept = _decimals(target.spark_type)
+        return kept is not None and kept >= decimals
     if not exact_texts or source.type != "string":
         return False  # collations of MySQL and MariaDB take different texts for one key
     base = source.source_type.split("(")[0]

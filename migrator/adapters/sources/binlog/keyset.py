@@ -15,6 +15,7 @@ _LABEL = re.compile(r"'((?:[^'\\]|''|\\.)*)'")
 _IN_LABEL = re.compile(r"''|\\(.)")
 _ESCAPED = {"n": "\n", "r": "\r", "0": "\0"}
 _BEYOND_BMP = re.compile("[\U00010000-\U0010ffff]")
+_SIGNED_MAX = 2**63 - 1
 _NUMERIC = ("tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "year")
 
 Quote = Callable[[str], str]
@@ -77,7 +78,12 @@ def listed(schema: TableSchema, keys: Sequence[Key], quote_text: Quote) -> str:
     rows = [_literals(schema, key, quote_text) for key in keys]
     names = [quote(name) for name in schema.key]
     if len(names) == 1:
-        return f"{names[0]} IN ({', '.join(row[0] for row in rows)})"
+        values = [row[0] for row in rows]
+        large = [value for value in values if value.isdecimal() and int(value) > _SIGNED_MAX]
+        if large and len(large) < len(values):  # MariaDB finds a list of both by no index
+            small = [value for value in values if value not in set(large)]
+            return f"({names[0]} IN ({', '.join(small)}) OR {names[0]} IN ({', '.join(large)}))"
+        return f"{names[0]} IN ({', '.join(values)})"
     cases = (
         " AND ".join(f"{name} = {value}" for name, value in zip(names, row, strict=True)) for row in rows
     )
