@@ -14,7 +14,7 @@ from migrator.model.target import TargetColumn
 from tests.integration.spark.test_standing import COLUMNS, SCHEMA, rows
 from transforms import Mapping
 from transforms.analysis.plan import analyse
-from transforms.on_spark.flat import INTERPRETED, flat_batches
+from transforms.on_spark.flat import INTERPRETED, flat_batches, planned_with
 from transforms.on_spark.one_job import OneJob, share
 from transforms.on_spark.standing import Slots, StandingMapping
 
@@ -126,6 +126,10 @@ def test_planning_leaves_the_sessions_settings_as_they_were(spark: SparkSession)
     frame = spark.range(3)
     assert flat_batches(spark, frame.join(frame.select(F.col("id").alias("k")), F.col("id") == F.col("k")))
     assert dict(spark.conf.getAll.items()) == before
+    with planned_with(spark, {"spark.sql.of.this.test": "1", "spark.sql.caseSensitive": "true"}):
+        assert spark.conf.get("spark.sql.of.this.test") == "1"
+    assert spark.conf.get("spark.sql.of.this.test", None) is None
+    assert spark.conf.get("spark.sql.caseSensitive") == "false"
 
 
 def test_a_target_whose_job_fails_maps_alone(spark: SparkSession, tmp_path: Path) -> None:
