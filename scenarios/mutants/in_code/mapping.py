@@ -52,6 +52,8 @@ MAPPING = (
         ("rows as they are now are not traced", "for changed in (table.staged, table.before):", "for changed in (table.before,):"),
         ("rows as they were are not traced", "for changed in (table.staged, table.before):", "for changed in (table.staged,):"),
         ("nobody climbs through rows as they were", 'yield self._climb(index, f"{met} JOIN {table.before} m ON {same}")', "pass"),
+        ("only what is linked to a changed table itself is climbed to",
+            "or any(map(self._changed, self._reach.below(index)))", "or False"),
         ("nearest nodes first", "for index in reversed(range(len(self._reach.nodes))):", "for index in range(len(self._reach.nodes)):"),
         ("rows as they were are not collected", 'yield self._gather(index, f"{met} JOIN {table.before} m ON {same}")', "pass"),
         ("roots as they were are not collected", 'yield self._gather(index, f"{self._part} p JOIN {table.before} m ON {number} = p.number")', "pass"),

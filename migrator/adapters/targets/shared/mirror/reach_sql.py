@@ -70,6 +70,8 @@ class ReachSql:
                 for changed in (table.staged, table.before):
                     yield self._climb(index, f"{changed} m")
             for child in self._reach.below(index):
+                if not self._changed(child):
+                    continue  # nothing was traced to it
                 node = self._reach.nodes[child]
                 came = self._tables[node.schema.id.name].places(node.columns, "x")
                 met = f"(SELECT DISTINCT * FROM {self._up[child]}) x"
@@ -78,6 +80,10 @@ class ReachSql:
                 if table.before:
                     same = equal(table.places(node.above_columns, "m"), came)
                     yield self._climb(index, f"{met} JOIN {table.before} m ON {same}")
+
+    def _changed(self, index: int) -> bool:
+        """Tells whether the batch changes a node's table, or one of those below it."""
+        return bool(self._table(index).staged) or any(map(self._changed, self._reach.below(index)))
 
     def _needed(self, index: int) -> tuple[str, ...]:
         root = self._reach.nodes[index].above is None
