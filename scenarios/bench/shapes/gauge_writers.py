@@ -3,24 +3,17 @@ own."""
 
 from __future__ import annotations
 
-import subprocess
-from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from migrator.embedded.process import plain_environment
-from migrator.errors import MigratorError
 from scenarios.bench.shapes.old_schema import TABLES, gauge_changes
+from scenarios.bench.shapes.pgbench import RunningPgbench, pgbench
 from scenarios.database import Database
-from scenarios.workloads.program import as_environment, as_options, find
 
 _SCRIPT = r"""
 \set gauge random(1, {tables})
 \set id random(1, {rows})
 UPDATE gauge_:gauge SET n = n + 1 WHERE id = :id;
 """
-_LONGEST_S = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +42,7 @@ class GaugeWriters:
         self._rows = rows
         self._rate_per_s = rate_per_s
         self._seed = seed
-        self._process: subprocess.Popen[str] | None = None
-        self._stack = ExitStack()
+        self._pgbench = RunningPgbench(database)
 
     def __enter__(self) -> GaugeWriters:
         """Returns the writers, not started yet."""
@@ -58,50 +50,23 @@ class GaugeWriters:
 
     def __exit__(self, *_: object) -> None:
         """Ends what runs."""
-        self._stack.close()
+        self._pgbench.close()
 
     def start(self) -> None:
         """Begin to write."""
-        folder = self._stack.enter_context(TemporaryDirectory(prefix="migrator-gauges-"))
-        script = Path(folder) / "update.sql"
+        script = self._pgbench.folder() / "update.sql"
         script.write_text(_SCRIPT.format(tables=TABLES, rows=self._rows))
-        self._process = subprocess.Popen(
-            self._command(script),
-            env={**plain_environment(), **as_environment(self._database)},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        self._stack.callback(_end, self._process)
+        command = pgbench(f"--random-seed={self._seed}", f"--file={script}")
+        self._pgbench.start(command, self._rate_per_s)
 
     def report(self) -> Changed:
         """Reports the work done so far. Raises ``MigratorError`` with the writers' last words if they ended by
         themselves."""
-        ended = None if self._process is None else self._process.poll()
-        if self._process is not None and ended is not None:
-            words = self._process.communicate()[1].strip()
-            raise MigratorError("pgbench ended by itself", cause=words or f"exit code {ended}")
+        self._pgbench.check()
         return Changed(gauge_changes(self._database))
 
     def stop(self) -> Changed:
         """Tell what was done, then end. Raises as :meth:`report` does."""
         done = self.report()
-        self._stack.close()
+        self._pgbench.close()
         return done
-
-    def _command(self, script: Path) -> list[str]:
-        return [
-            find("pgbench", "pip install 'dbmigrator[embedded]'"),
-            "--no-vacuum",
-            "--client=2",
-            f"--time={_LONGEST_S}",
-            f"--rate={self._rate_per_s:g}",
-            f"--random-seed={self._seed}",
-            f"--file={script}",
-            *as_options(self._database),
-        ]
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    with process:  # which waits for it and closes the pipe
-        process.kill()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,10 +10,10 @@ from tempfile import TemporaryDirectory
 from migrator.embedded.process import plain_environment
 from migrator.errors import MigratorError
 from scenarios.bench.shapes.application.changes import Change, per_transaction, rows_a_transaction
+from scenarios.bench.shapes.pgbench import RunningPgbench, pgbench
 from scenarios.database import Database
-from scenarios.workloads.program import as_environment, as_options, find
+from scenarios.workloads.program import as_environment, as_options
 
-_LONGEST_S = 86_400
 _WEIGHT = 1_000_000
 _WRITTEN = "SELECT coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0)::bigint FROM pg_stat_user_tables"
 
@@ -45,8 +44,7 @@ class ApplicationWriters:
         self._chosen = chosen
         self._rate_per_s = rate_per_s
         self._seed = seed
-        self._process: subprocess.Popen[str] | None = None
-        self._stack = ExitStack()
+        self._pgbench = RunningPgbench(database)
         self._before = 0
 
     def __enter__(self) -> ApplicationWriters:
@@ -55,36 +53,25 @@ class ApplicationWriters:
 
     def __exit__(self, *_: object) -> None:
         """Ends what runs."""
-        self._stack.close()
+        self._pgbench.close()
 
     def start(self) -> None:
         """Begin to write."""
         self._before = _written(self._database)
         rate = self._rate_per_s / rows_a_transaction(self._chosen)
-        folder = Path(self._stack.enter_context(TemporaryDirectory(prefix="migrator-users-")))
-        command = _command(self._database, folder, self._chosen, self._seed)
-        self._process = subprocess.Popen(
-            [*command, f"--time={_LONGEST_S}", f"--rate={rate:g}", *as_options(self._database)],
-            env={**plain_environment(), **as_environment(self._database)},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        self._stack.callback(_end, self._process)
+        command = _command(self._pgbench.folder(), self._chosen, self._seed)
+        self._pgbench.start(command, rate)
 
     def report(self) -> Changed:
         """Reports the work done so far. Raises ``MigratorError`` with the writers' last words if they ended by
         themselves."""
-        ended = None if self._process is None else self._process.poll()
-        if self._process is not None and ended is not None:
-            words = self._process.communicate()[1].strip()
-            raise MigratorError("pgbench ended by itself", cause=words or f"exit code {ended}")
+        self._pgbench.check()
         return Changed(_written(self._database) - self._before)
 
     def stop(self) -> Changed:
         """Tell what was done, then end. Raises as :meth:`report` does."""
         done = self.report()
-        self._stack.close()
+        self._pgbench.close()
         return done
 
 
@@ -92,7 +79,7 @@ def write_backlog(database: Database, chosen: tuple[Change, ...], transactions: 
     """Writes an even number of transactions as fast as they go. Raises ``MigratorError`` with pgbench's first
     words."""
     with TemporaryDirectory(prefix="migrator-users-") as folder:
-        command = _command(database, Path(folder), chosen, seed)
+        command = _command(Path(folder), chosen, seed)
         done = subprocess.run(
             [*command, f"--transactions={transactions // 2}", *as_options(database)],
             env={**plain_environment(), **as_environment(database)},
@@ -105,16 +92,14 @@ def write_backlog(database: Database, chosen: tuple[Change, ...], transactions: 
         raise MigratorError("pgbench failed", cause=done.stderr.strip()[:300])
 
 
-def _command(database: Database, folder: Path, chosen: tuple[Change, ...], seed: int) -> list[str]:
+def _command(folder: Path, chosen: tuple[Change, ...], seed: int) -> list[str]:
     drawn = per_transaction(chosen)
     files = []
     for change in chosen:
         script = folder / f"{change.name}.sql"
         script.write_text(change.script)
         files.append(f"--file={script}@{max(round(drawn[change.name] * _WEIGHT), 1)}")
-    program = find("pgbench", "pip install 'dbmigrator[embedded]'")
-    options = ["--no-vacuum", "--client=2", "--protocol=prepared", "--max-tries=10", f"--random-seed={seed}"]
-    return [program, *options, *files]
+    return pgbench("--protocol=prepared", "--max-tries=10", f"--random-seed={seed}", *files)
 
 
 def _written(database: Database) -> int:
@@ -123,8 +108,3 @@ def _written(database: Database) -> int:
     if row is None:
         raise AssertionError("a sum is one row")
     return int(row[0])
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    with process:  # which waits for it and closes the pipe
-        process.kill()
