@@ -1,8 +1,9 @@
-"""Row schemas of one table that changed within a range of the log: brings rows to the newest one."""
+"""Row schemas of one table that changed within a range of the log: brings rows to one of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import pyarrow as pa
 
@@ -21,15 +22,31 @@ def extends(newer: TableSchema, older: TableSchema) -> bool:
     )
 
 
+def same_key(newer: TableSchema, older: TableSchema) -> bool:
+    """Tells whether rows of both schemas are told apart by the same values."""
+    types = {column.name: column.type for column in newer.columns}
+    keys = {column.name: column.type for column in older.columns if column.name in older.key}
+    return newer.key == older.key and all(types.get(name) == type for name, type in keys.items())
+
+
+def misfits(schema: TableSchema, found: TableSchema) -> list[str]:
+    """The columns of a schema that rows of another one lack, or have under another type."""
+    types = {column.name: column.type for column in found.columns}
+    return [column.name for column in schema.columns if types.get(column.name) != column.type]
+
+
 def unite_images(parts: Sequence[tuple[TableSchema, pa.Table]]) -> tuple[TableSchema, pa.Table]:
     """Log images of one table in log order, under their schemas, as one table in the newest schema.
 
-    Columns that an older schema doesn't have are NULL. Each schema must extend the one before it
-    (``extends``); ``ValueError`` otherwise.
+    Where each schema extends the one before it (``extends``), columns that an older one doesn't have are NULL. Else
+    the newest one is taken without the columns that some rows lack or have under another type: whoever reads such a
+    column has to notice. All must have the ``same_key``; ``ValueError`` otherwise.
     """
     newest = parts[-1][0]
-    if not all(extends(newest, schema) for schema, _ in parts):
-        raise ValueError(f"the row schemas of {newest.id} don't extend each other")
+    if not all(same_key(newest, schema) for schema, _ in parts):
+        raise ValueError(f"the row schemas of {newest.id} have different keys")
+    if not all(extends(newer, older) for (older, _), (newer, _) in pairwise(parts)):
+        newest = newest.without({name for schema, _ in parts for name in misfits(newest, schema)})
     return newest, pa.concat_tables([_images_in(newest, schema, rows) for schema, rows in parts])
 
 
@@ -44,6 +61,14 @@ def with_nulls(rows: pa.Table, columns: Sequence[Column]) -> pa.Table:
     for column in columns:
         rows = rows.append_column(column.name, pa.nulls(rows.num_rows, arrow_type(column)))
     return rows
+
+
+def widened(rows: pa.Table, schema: TableSchema) -> pa.Table:
+    """Rows laid out as the schema: with NULL in the columns that they lack, without those that it doesn't have."""
+    if tuple(rows.column_names) == schema.names():
+        return rows
+    missing = [column for column in schema.columns if column.name not in rows.column_names]
+    return with_nulls(rows, missing).select(list(schema.names()))
 
 
 def not_captured(table: TableId, columns: Sequence[str]) -> SchemaError:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field, replace
 
 OURS = "__"
 """The prefix of the names of our own columns that stand beside a source's."""
@@ -52,11 +53,29 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class TableSchema:
-    """The row schema that travels with every event of a table."""
+    """The row schema that travels with every event of a table.
+
+    Attributes:
+        id: the table.
+        columns: of its rows, in order.
+        key: names of the columns that tell a row from all others.
+        needed: names of the columns that a mapping reads, or by which it links rows; None where all of them count.
+            What becomes of any other column stops nobody. No part of the structure: two schemas that differ in it
+            only are equal.
+    """
 
     id: TableId
     columns: tuple[Column, ...]
     key: tuple[str, ...]
+    needed: frozenset[str] | None = field(default=None, compare=False)
+
+    def needs(self, name: str) -> bool:
+        """Tells whether something depends on a column's values."""
+        return self.needed is None or name in self.needed or name in self.key
+
+    def without(self, names: Collection[str]) -> TableSchema:
+        """The same without some of its columns."""
+        return replace(self, columns=tuple(one for one in self.columns if one.name not in names))
 
     def names(self) -> tuple[str, ...]:
         """Column names in order."""
@@ -85,3 +104,9 @@ class TableSchema:
         """A short digest that changes whenever names, types or the key change."""
         text = repr([(c.name, c.type, c.source_type) for c in self.columns] + [self.key])
         return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def needed_in(schemas: Iterable[TableSchema]) -> Callable[[TableId, str], bool]:
+    """Returns what tells whether something depends on the values of a table's column."""
+    by_id = {schema.id: schema for schema in schemas}
+    return lambda table, column: table in by_id and by_id[table].needs(column)

@@ -33,6 +33,7 @@ from migrator.ports.source import LogReader, SourceCatalog
 from migrator.ports.target import Stager, Target
 from migrator.ports.upkeep import Upkeep
 from migrator.run.apply.executor_watch import watch_executors
+from migrator.run.apply.fitting import Fitting
 from migrator.run.apply.joined_job import JoinedJob
 from migrator.run.apply.leaders_folder import leaders_folder
 from migrator.run.apply.loop import ApplyLoop, OpenedTarget
@@ -65,6 +66,7 @@ from migrator.run.progress import Progress, Snapshot
 from migrator.run.request_check import CheckedRequests, DoubtsCheck
 from migrator.run.steps import Step, no_step
 from transforms.analysis.fingerprint import fingerprint
+from transforms.analysis.needed import with_needed
 from transforms.analysis.plan import MappingKind, MappingPlan, analyse
 from transforms.on_spark.session import named_jvm_end
 from transforms.registry import Mapping
@@ -292,6 +294,7 @@ class Migration:
         log.reader.release(ledger.segment)
         parts.step("run.led")
         schemas, targets, mapping_plans = plans(parts)
+        schemas = with_needed(parts.spark(), schemas, mapping_plans.values())
         if stopping.requested():
             return  # Spark takes seconds to start
         if checkpoint is None:
@@ -313,9 +316,10 @@ class Migration:
             parts.step,
         )
         job = self._transform_job(targets, mapping_plans, epoch)
+        fitting = Fitting(schemas, leaders_folder(parts.slots, epoch) / "fitted")
         apply = ApplyLoop(
             log.reader,
-            lambda batch, known: carried.noted(job.map(batch, known)),
+            lambda batch, known: carried.noted(job.map(fitting.fitted(batch), known)),
             OpenedTarget(SureTarget(parts.target, lead), ledger, epoch),
             self.progress,
             parts.apply_limits,

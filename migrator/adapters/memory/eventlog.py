@@ -14,7 +14,7 @@ import pyarrow as pa
 from migrator.columnar.emptied import taken_in
 from migrator.columnar.netting import net_images
 from migrator.columnar.segment_rows import check_layout
-from migrator.columnar.versions import extends, unite_images
+from migrator.columnar.versions import extends, same_key, unite_images
 from migrator.errors import EventLogError, FencedError
 from migrator.model.segment import FileKind, Link, Manifest, SegmentFile
 from migrator.model.table import TableId, TableSchema
@@ -197,9 +197,9 @@ class MemoryBatchReader:
             if ready and (rows > max_rows or manifest.begins_batch):
                 break
             schemas = [file.schema for file in manifest.files if file.kind is FileKind.LOG]
-            if not _extend(newest, schemas):
+            if not _extend(newest, schemas, same_key if not ready else extends):
                 if not ready:
-                    raise _gone(number, "a table changed its key or columns within a transaction")
+                    raise _gone(number, "a table changed its key within a transaction")
                 break
             found.append(manifest)
             if manifest.ends_transaction and not manifest.continues:
@@ -275,9 +275,13 @@ class MemoryRoom:
         return ()
 
 
-def _extend(newest: dict[TableId, TableSchema], schemas: list[TableSchema]) -> bool:
+def _extend(
+    newest: dict[TableId, TableSchema],
+    schemas: list[TableSchema],
+    fits: Callable[[TableSchema, TableSchema], bool],
+) -> bool:
     for schema in schemas:
-        if schema.id in newest and not extends(schema, newest[schema.id]):
+        if schema.id in newest and not fits(schema, newest[schema.id]):
             return False
         newest[schema.id] = schema
     return True

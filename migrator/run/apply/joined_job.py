@@ -21,11 +21,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from migrator.columnar.versions import not_captured
 from migrator.errors import CORRECTED_MAPPING, MappingError
 from migrator.model.progress import Checkpoint
 from migrator.model.reach import Reach, entangled, united
-from migrator.model.table import TableId, TableSchema
+from migrator.model.table import TableId
 from migrator.model.target import TargetTable
 from migrator.ports.eventlog import Batch, NetDelta
 from migrator.ports.mirror import JoinedTarget, Mirror, MirrorRows, Sides
@@ -97,18 +96,15 @@ class JoinedJob:
     def mirror_rows(self, batch: Batch) -> tuple[MirrorRows, ...]:
         """Returns the changes that a batch makes to the mirror.
 
-        Raises ``SchemaError`` when rows lack a column that a joined mapping reads, ``MappingError`` when a
-        value that a mapping computes from rows fails.
+        Raises ``MappingError`` when a value that a mapping computes from rows fails.
         """
         chunks: dict[TableId, list[str]] = {}
         deltas: dict[TableId, NetDelta] = {}
         for schema, files, rows in batch.chunks:
             if schema.id in self._mirrored and rows:
-                self._check_columns(schema)
                 chunks.setdefault(schema.id, []).extend(files)
         for delta in batch.deltas:
             if delta.schema.id in self._mirrored:
-                self._check_columns(delta.schema)
                 deltas[delta.schema.id] = delta
         found = []
         for table in dict.fromkeys([*chunks, *deltas]):
@@ -117,13 +113,6 @@ class JoinedJob:
             emptied = table in batch.emptied()
             found.append(MirrorRows(self._mirrored[table], paths, before, after, emptied))
         return self._values.added(found)
-
-    def _check_columns(self, found: TableSchema) -> None:
-        """Refuses rows captured before a column was added that is read: what they hold in it isn't in the log."""
-        read = {name for target in self.targets for name in target.columns.get(found.id.name, ())}
-        unknown = sorted(read - set(found.names()))
-        if unknown:
-            raise not_captured(found.id, unknown)
 
     def map(self, batch: Batch, mirror: Mirror) -> Iterator[TargetRows]:
         """The rows that a batch changes in joined targets, the mirror having been moved.

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from migrator.columnar.versions import not_captured, with_nulls
+from migrator.columnar.versions import widened
 from migrator.errors import CORRECTED_MAPPING, MappingError
 from migrator.model.progress import Checkpoint
 from migrator.model.requests.request import Doubt
@@ -300,17 +300,8 @@ class TransformJob:
         }
 
     def _conform(self, source: str, rows: pa.Table) -> pa.Table:
-        """Rows captured before a column was added, with NULL for a column that no mapping reads.
-
-        Raises ``SchemaError`` when one is read: what these rows hold in it, NULL or a default, isn't in the log.
-        """
-        schema = self._schemas[source]
-        missing = [column for column in schema.columns if column.name not in rows.column_names]
-        read = {name for plan in self._plans.values() for name in plan.reads.get(source, ())}
-        unknown = [column.name for column in missing if column.name in read]
-        if unknown and rows.num_rows:
-            raise not_captured(schema.id, unknown)
-        return with_nulls(rows, missing)
+        """Rows with NULL for the columns that they lack: no mapping reads those (see ``fitting``)."""
+        return widened(rows, self._schemas[source])
 
     def _collect(self, plan: MappingPlan, job: Callable[[], pa.Table], rows: Any) -> pa.Table:
         return tried_twice(plan, job, job, lambda: self._row_at_fault(plan, rows()))

@@ -49,7 +49,8 @@ COLUMNAR = (
             "all(column.name in types for column in older.columns)"),
         ("a changed key counts as an addition", "and newer.key == older.key\n        ", ""),
         ("rows stay in an older schema's order", "return whole.select(image_schema(newest).names)", "return whole"),
-        ("any schemas are united", "if not all(extends(newest, schema) for schema, _ in parts):", "if False:"),
+        ("columns of another type are united as they come", "if not all(extends(newer, older)", "if False and not all(extends(newer, older)"),
+        ("rows of different keys are united", "if not all(same_key(newest, schema)", "if False and not all(same_key(newest, schema)"),
     ),
     *mutants_of(
         "migrator/adapters/sources/postgres/log/row_codec.py", ("tests/unit/sources/postgres/test_gathered_slices.py",),

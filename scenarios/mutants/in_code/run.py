@@ -12,7 +12,38 @@ _CAPTURE = (
     "tests/unit/run/capture/test_load_pump.py",
 )
 
+_STRUCTURE = (
+    "tests/unit/run/apply/test_fitting.py",
+    "tests/unit/sources/postgres/test_postgres_structure_notes.py",
+    "tests/unit/sources/postgres/test_postgres_schema_change.py",
+    "tests/unit/sources/binlog/test_altered_columns.py",
+)
+
 RUN = (
+    *mutants_of(
+        "migrator/run/apply/fitting.py", _STRUCTURE,
+        ("a needed column that rows lack is NULL", "if needed and rows:", "if False:"),
+        ("a column of another type stays", "return [name for name in unfit if name in found.names()]", "return []"),
+    ),
+    *mutants_of(
+        "migrator/adapters/sources/postgres/log/rewritten.py", _STRUCTURE,
+        ("what was noted of columns that nothing needs is forgotten", "if earlier is None:\n            return self", "return self"),
+        ("a needed column that was altered goes on", "if needs(name) and now is not None and", "if False and"),
+    ),
+    *mutants_of(
+        "migrator/adapters/sources/postgres/log/schema_change.py", _STRUCTURE,
+        ("needed columns may go", "if not known.needs(column.name):\n            continue", "continue"),
+    ),
+    *mutants_of(
+        "migrator/adapters/sources/binlog/tables/captured_tables.py", _STRUCTURE,
+        ("any statement of columns goes on", "if statement.columns and not self._needed(statement):", "if statement.columns:"),
+        ("nobody notes what nothing needed", "self._changed(table, statement.columns)", "pass"),
+        ("computed columns don't follow others", "or name in computed)", "or False)"),
+    ),
+    *mutants_of(
+        "migrator/adapters/sources/binlog/tables/noted.py", _STRUCTURE,
+        ("a column changed unneeded is read later all the same", "        if changed:", "        if False:"),
+    ),
     *mutants_of(
         "migrator/run/apply/loop.py", _APPLY,
         ("damage ends a run before mapped batches are applied",

@@ -98,6 +98,23 @@ def test_images_of_before_a_column_was_added_have_it_in_its_place_as_null() -> N
     ]
 
 
-def test_row_schemas_that_do_not_extend_each_other_are_not_united() -> None:
-    with pytest.raises(ValueError, match="don't extend"):
-        unite_images([(ITEM, images(ITEM, (1, "a", "1"))), (RETYPED, images(ITEM, (1, "a", "1")))])
+def test_rows_of_different_keys_are_not_united() -> None:
+    with pytest.raises(ValueError, match="different keys"):
+        unite_images([(ITEM, images(ITEM, (1, "a", "1"))), (REKEYED, images(ITEM, (1, "a", "1")))])
+
+
+def test_of_a_column_that_some_rows_have_under_another_type_nothing_is_left() -> None:
+    """Its values can't be told as one type; who needs it has to notice that it isn't there."""
+    retyped = image_table(RETYPED, [2], [0], [1], rows_to_table(RETYPED, [("b", "7", "2")]))
+    schema, united = unite_images([(ITEM, images(ITEM, (1, "a", "1"))), (RETYPED, retyped)])
+    assert schema.names() == ("a",)
+    assert united["a"].to_pylist() == ["a", "b"]
+    assert set(united.column_names) == {POSITION, INDEX, "__sign", "a"}
+
+
+def test_of_a_column_that_is_gone_in_the_newest_schema_nothing_is_left() -> None:
+    narrow = ITEM.without({"b"})
+    short = image_table(narrow, [2], [0], [1], rows_to_table(narrow, [("b",)]))
+    schema, united = unite_images([(ITEM, images(ITEM, (1, "a", "1"))), (narrow, short)])
+    assert schema == narrow
+    assert united["a"].to_pylist() == ["a", "b"]

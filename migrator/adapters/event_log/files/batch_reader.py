@@ -24,7 +24,7 @@ from migrator.adapters.event_log.files.places import first_needed
 from migrator.adapters.event_log.files.sequence import Sequence
 from migrator.columnar.emptied import taken_in
 from migrator.columnar.netting import net_images
-from migrator.columnar.versions import extends, unite_images
+from migrator.columnar.versions import extends, same_key, unite_images
 from migrator.errors import DamageError, EventLogError
 from migrator.model.lineage import follows
 from migrator.model.segment import FileKind, Link, Manifest, SegmentFile
@@ -157,9 +157,7 @@ class FileBatchReader:
             if ready and (manifest.begins_batch or rows > max_rows or size_bytes > self._max_bytes):
                 break
             self._check_follows(found, manifest)
-            if not _admit(schemas, manifest):
-                if not ready:
-                    raise _schema_break(manifest)
+            if not _admit(schemas, manifest, at_any_price=not ready):
                 break
             found.append(manifest)
             if manifest.ends_transaction and not manifest.continues:
@@ -260,13 +258,20 @@ class FileBatchReader:
             )
 
 
-def _admit(newest: dict[TableId, TableSchema], manifest: Manifest) -> bool:
-    """Tells whether the segment's log images can be netted with those before; notes the newest schema per table."""
+def _admit(newest: dict[TableId, TableSchema], manifest: Manifest, at_any_price: bool) -> bool:
+    """Tells whether the segment's log images should be netted with those before; notes the newest schema per table.
+
+    A batch ends where columns change, so that none is left out (see ``unite_images``); but not within a transaction.
+    Raises ``EventLogError`` where nothing is left but to net rows of different keys.
+    """
     for file in manifest.files:
         if file.kind is FileKind.LOG:
             before = newest.get(file.schema.id)
             if before is not None and not extends(file.schema, before):
-                return False
+                if not at_any_price:
+                    return False
+                if not same_key(file.schema, before):
+                    raise _schema_break(manifest)
             newest[file.schema.id] = file.schema
     return True
 
@@ -274,9 +279,9 @@ def _admit(newest: dict[TableId, TableSchema], manifest: Manifest) -> bool:
 def _schema_break(manifest: Manifest) -> EventLogError:
     tables = ", ".join(sorted({str(file.schema.id) for file in manifest.files if file.kind is FileKind.LOG}))
     return EventLogError(
-        f"a table changed its key or columns within one transaction of segment {manifest.number}",
+        f"a table changed its key within one transaction of segment {manifest.number}",
         where=tables,
-        cause="rows before and after the change can't be brought to one schema: only appended columns can",
+        cause="rows before and after the change are told apart by different values",
         remedy="restart the dump of these tables",
     )
 

@@ -48,10 +48,11 @@ def read_table(connection: Any, table: TableId, logical_type: LogicalType) -> Ca
         (table.schema, table.name),
     )
     virtual = frozenset(row[0] for row in rows if "VIRTUAL GENERATED" in row[5].upper())
+    stored = frozenset(row[0] for row in rows if "STORED GENERATED" in row[5].upper())
     columns = tuple(_column(table, row, logical_type) for row in rows if row[0] not in virtual)
     usable = {column.name for column in columns if not column.nullable}
     index, key = _key(connection, table, usable)
-    return CatalogTable(TableSchema(table, columns, key), virtual, index)
+    return CatalogTable(TableSchema(table, columns, key), virtual, index, stored)
 
 
 def _column(table: TableId, row: tuple[Any, ...], logical_type: LogicalType) -> Column:

@@ -80,6 +80,54 @@ def test_anything_else_stops_the_table(columns: Sequence[Column], now: TableSche
     assert caught.value.remedy
 
 
+NEEDING_NAME = replace(KNOWN, columns=(ID, NOTE, NAME), needed=frozenset({"name"}))
+MOVED = replace(NOTE, name="remark")
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        pytest.param((ID, NAME), id="dropped"),
+        pytest.param((ID, MOVED, NAME), id="renamed"),
+        pytest.param((ID, replace(NOTE, type="int32", source_type="integer"), NAME), id="retyped"),
+        pytest.param((ID, replace(NOTE, source_type="character varying(3)"), NAME), id="shorter"),
+        pytest.param((ID, NAME, NOTE), id="dropped and added again at the end"),
+    ],
+)
+def test_what_becomes_of_a_column_that_nothing_needs_is_carried_on(columns: Sequence[Column]) -> None:
+    """Also backwards: the log is older than the structure that reading began with."""
+    changed = carried_on(NEEDING_NAME, seen(*columns), None, WHERE)
+    assert changed.names() == tuple(column.name for column in columns)
+    assert changed.needed == NEEDING_NAME.needed
+    newer = replace(NEEDING_NAME, columns=tuple(columns))
+    assert carried_on(newer, seen(*NEEDING_NAME.columns), newer, WHERE).names() == NEEDING_NAME.names()
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        pytest.param((ID, NOTE), "'name' was dropped", id="dropped"),
+        pytest.param((ID, NOTE, replace(NAME, name="full_name")), "'name' was dropped", id="renamed"),
+        pytest.param((ID, NOTE, replace(NAME, source_type="uuid")), "to uuid", id="retyped"),
+        pytest.param((NOTE, NAME), "'id' was dropped", id="key dropped"),
+    ],
+)
+def test_what_becomes_of_a_column_that_is_needed_stops(columns: Sequence[Column], says: str) -> None:
+    with pytest.raises(SchemaError) as caught:
+        carried_on(NEEDING_NAME, seen(*columns), None, WHERE)
+    assert says in caught.value.cause
+
+
+def test_a_number_that_another_column_has_by_now_counts_for_needed_columns_only() -> None:
+    facts = RelationFacts(seen(ID, NOTE, NAME), NEEDING_NAME, (("id", 1), ("note", 4), ("name", 3)))
+    known = Relations([NEEDING_NAME], lambda *_: facts)
+    known.follow({AT: 5}, {}, {AT: {"id": 1, "note": 2, "name": 3}})
+    assert known.see(relation(), (7,), PLACE, WHERE) is None
+    known.follow({AT: 5}, {}, {AT: {"id": 1, "note": 2, "name": 2}})
+    with pytest.raises(SchemaError, match="can't be carried on"):
+        known.see(relation(), (7,), PLACE, WHERE)
+
+
 def relation(oid: int = 5, name: str = "customer", schema: str = "public") -> Relation:
     return Relation(oid, schema, name, "f", ())
 
@@ -87,7 +135,7 @@ def relation(oid: int = 5, name: str = "customer", schema: str = "public") -> Re
 def relations(*facts: RelationFacts) -> Relations:
     answers = iter(facts)
     known = Relations([KNOWN], lambda *_: next(answers))
-    known.follow({AT: 5}, {})
+    known.follow({AT: 5}, {}, {})
     return known
 
 
@@ -139,7 +187,7 @@ def test_another_table_of_its_name_stops() -> None:
 
 def test_one_that_had_the_name_before_all_rows_were_dumped_is_of_no_interest() -> None:
     known = relations()
-    known.follow({AT: 5}, {AT: PLACE})
+    known.follow({AT: 5}, {AT: PLACE}, {})
     assert known.see(relation(9), (7,), PLACE, WHERE) is None
     assert known.captured(9) is None
     with pytest.raises(SchemaError):

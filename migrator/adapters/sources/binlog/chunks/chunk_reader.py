@@ -15,6 +15,7 @@ from migrator.adapters.sources.binlog.chunks.bulk_rows import BulkResult
 from migrator.adapters.sources.binlog.chunks.chunk_scope import bounded, key_of, select_chunk
 from migrator.adapters.sources.binlog.tables.captured_tables import CatalogTable
 from migrator.columnar.text import bytes_to_table
+from migrator.columnar.versions import widened
 from migrator.connections.mysql.packet_buffer import BufferedConnection
 from migrator.connections.mysql.result_set import Signature
 from migrator.connections.mysql.settings import BinlogSource, connect, named_errors
@@ -45,6 +46,7 @@ class BinlogChunkReader(ABC):
         self._server = ""
         self._checked: dict[tuple[TableId, str], Signature] = {}
         self._indexes: dict[tuple[TableId, str], str | None] = {}
+        self._readable: dict[tuple[TableId, str], TableSchema] = {}
 
     def bounded(self, request: ChunkRequest, schema: TableSchema) -> ChunkRequest:
         """See ``ChunkReader.bounded``. Each key is looked up in a read view of its own."""
@@ -71,7 +73,7 @@ class BinlogChunkReader(ABC):
         began = time.monotonic()
         try:
             with named_errors(self._source, f"a chunk of {schema.id} can't be read"):
-                result, witness = self._snapshot(request, schema)
+                result, witness, read = self._snapshot(request, schema)
                 high = self._log_end(self._connection)
         except ConnectionFailed:
             self.close()
@@ -79,11 +81,11 @@ class BinlogChunkReader(ABC):
         count, last_row = len(result), None
         if count:
             values = result.last_row()
-            last_row = key_of(schema, [values[place] for place in schema.key_indexes()])
+            last_row = key_of(schema, [values[place] for place in read.key_indexes()])
         last_key, final = request.ending(count, last_row)
         return Chunk(
             request=request,
-            rows=bytes_to_table(schema, result.batches),
+            rows=widened(bytes_to_table(read, result.batches), schema),
             row_count=count,
             last_key=last_key,
             final=final,
@@ -125,23 +127,34 @@ class BinlogChunkReader(ABC):
         )  # each time: the log may have moved meanwhile
         return self._connection
 
-    def _snapshot(self, request: ChunkRequest, schema: TableSchema) -> tuple[BulkResult, Witness]:
+    def _snapshot(
+        self, request: ChunkRequest, schema: TableSchema
+    ) -> tuple[BulkResult, Witness, TableSchema]:
+        """The rows, the witness of their read view, and the schema that they were read with.
+
+        It lacks the columns that the table has no more and nothing needs.
+        """
+        name = (schema.id, schema.version())
         for attempt in range(1, _ATTEMPTS + 1):
+            readable = self._readable.get(name, schema)
             witness = self._begin_view(self._connected())
             self._step("chunk.snapshot")
             try:
-                result = select_chunk(self._connection, schema, self._index(schema), request)
+                result = select_chunk(self._connection, readable, self._index(schema), request)
             except pymysql.err.MySQLError as error:
                 code = error.args[0] if error.args else 0
-                self._indexes.pop((schema.id, schema.version()), None)
+                self._indexes.pop(name, None)
                 if code == _DEFINITION_CHANGED and attempt < _ATTEMPTS:
                     continue  # ALTER TABLE between snapshot and SELECT: a newer snapshot can read the table
+                if code == _UNKNOWN_COLUMN and attempt < _ATTEMPTS and self._narrow(name, readable):
+                    continue
                 if code in _CHANGED:
                     raise _changed(schema, str(error.args[1])) from error
                 raise
             self._end_view(self._connection)
-            self._check(schema, result.signature)
-            return result, witness
+            if self._checked.get(name) == result.signature or not self._narrow(name, readable):
+                self._checked[name] = result.signature
+                return result, witness, readable
         raise _changed(schema, "its definition keeps changing")
 
     def _index(self, schema: TableSchema) -> str | None:
@@ -150,24 +163,28 @@ class BinlogChunkReader(ABC):
             self._indexes[known] = key_index(self._connection, schema)
         return self._indexes[known]
 
-    def _check(self, schema: TableSchema, signature: Signature) -> None:
+    def _narrow(self, name: tuple[TableId, str], schema: TableSchema) -> bool:
         """Compares the table with the catalog when its result looks other than before (or was never seen).
 
         Asked after the SELECT: a change before it shows, one after it is at worst reported a chunk early.
+        Columns that were changed are left out from now on; tells whether there are any. Raises ``SchemaError`` for
+        one that a mapping needs.
         """
-        known = (schema.id, schema.version())
-        if self._checked.get(known) == signature:
-            return
         catalog = self._read_table(self._connection, schema.id)
         if catalog is None:
             raise _changed(schema, "the table no longer exists")
         now = {column.name: column for column in catalog.schema.columns}
+        changed = []
         for column in schema.columns:
             found = now.get(column.name)
             if found is None or (found.type, found.source_type) != (column.type, column.source_type):
-                became = f"is now {found.source_type}" if found else "no longer exists"
-                raise _changed(schema, f"column {column.name} ({column.source_type}) {became}")
-        self._checked[known] = signature
+                changed.append(column.name)
+                if schema.needs(column.name):
+                    became = f"is now {found.source_type}" if found else "no longer exists"
+                    raise _changed(schema, f"column {column.name} ({column.source_type}) {became}")
+        if changed:
+            self._readable[name] = schema.without(changed)
+        return bool(changed)
 
     # -- the engine's own
 

@@ -29,6 +29,25 @@ _OTHER_ENGINE = re.compile(r"\bENGINE (?!= INNODB\b|INNODB\b)\S", re.IGNORECASE)
 _PRIMARY = re.compile(r"\bPRIMARY KEY\b", re.IGNORECASE)
 
 
+_NAME = r"(`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\"|\S+)"
+_NO_COLUMN = r"(?!(?:INDEX|KEY|CONSTRAINT|FOREIGN|PRIMARY|CHECK|PARTITION|PERIOD|SYSTEM|TO|AS|=)\b)"
+_OF_COLUMNS = (
+    rf"DROP (?:COLUMN )?(?:IF EXISTS )?{_NO_COLUMN}{_NAME}(?: RESTRICT| CASCADE)?$",
+    rf"CHANGE (?:COLUMN )?(?:IF EXISTS )?{_NAME} {_NAME} ",
+    rf"MODIFY (?:COLUMN )?(?:IF EXISTS )?{_NAME} ",
+    rf"RENAME COLUMN (?:IF EXISTS )?{_NAME} TO {_NAME}$",
+)
+_COLUMNS = tuple(re.compile(clause, re.IGNORECASE) for clause in _OF_COLUMNS)
+
+
+def columns_of(clause: str) -> tuple[str, ...]:
+    """The names of the columns that a clause drops, redefines or renames, old and new; none of another clause.
+
+    They stand as they were written, in their quotes.
+    """
+    return next((found.groups() for one in _COLUMNS if (found := one.match(clause))), ())
+
+
 def clauses_of(words: Sequence[str]) -> list[str]:
     """The clauses of an ALTER TABLE: split at commas outside parentheses."""
     clauses: list[list[str]] = [[]]
@@ -43,12 +62,18 @@ def clauses_of(words: Sequence[str]) -> list[str]:
 
 
 def why_refused(clause: str, logs_cascades: bool) -> str:
-    """Returns why a clause of an ALTER TABLE can't be carried on; empty when it can."""
+    """Returns why a clause of an ALTER TABLE can't be carried on, whoever needs its columns; empty when it can."""
     shown = clause[:120]
-    if _HARMLESS.match(clause) is None or _OTHER_ENGINE.search(_STRING.sub("''", clause)):
-        return f"ALTER TABLE ... {shown}: it may change rows or columns without row events"
+    known = _HARMLESS.match(clause) is not None or columns_of(clause)
+    if not known or _OTHER_ENGINE.search(_STRING.sub("''", clause)):
+        return may_change(clause)
     if not logs_cascades and SILENT_CASCADE.search(clause):
         return f"ALTER TABLE ... {shown}: the server doesn't log the rows that a foreign key cascades to"
     if _PRIMARY.search(clause):
         return f"ALTER TABLE ... {shown}: it changes the key"
     return ""
+
+
+def may_change(clause: str) -> str:
+    """Returns why a clause can't be carried on that changes what rows are made of."""
+    return f"ALTER TABLE ... {clause[:120]}: it may change rows or columns without row events"

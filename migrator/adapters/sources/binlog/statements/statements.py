@@ -12,7 +12,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from migrator.adapters.sources.binlog.statements.alter_clauses import clauses_of, why_refused
+from migrator.adapters.sources.binlog.statements.alter_clauses import (
+    clauses_of,
+    columns_of,
+    may_change,
+    why_refused,
+)
 from migrator.adapters.sources.binlog.statements.definitions import is_unknown
 from migrator.adapters.sources.binlog.statements.query_event import QueryText, made_by_server
 from migrator.adapters.sources.binlog.statements.sql_words import Unreadable, unquoted, words
@@ -77,6 +82,8 @@ class Statement:
         indexes: names of the indexes and constraints that are dropped or renamed.
         refused: why it can't be carried on, with the clause; empty when it can. A TRUNCATE can where it
             commits by itself.
+        columns: names of the columns that it drops, redefines or renames, if nothing else stands in its way: where
+            no mapping needs any of them, it can be carried on.
     """
 
     kind: StatementKind
@@ -84,6 +91,7 @@ class Statement:
     tables: tuple[TableId, ...] = ()
     indexes: tuple[str, ...] = ()
     refused: str = ""
+    columns: tuple[str, ...] = ()
 
 
 IsCaptured = Callable[[TableId], TableId | None]
@@ -367,7 +375,10 @@ def _altered(cursor: Words, captured: IsCaptured, logs_cascades: bool) -> Statem
     if ignoring:
         why = "ALTER IGNORE TABLE: rows that don't fit what it adds vanish without row events"
     indexes = tuple(unquoted(found[1]) for clause in clauses if (found := _INDEX_GONE.match(clause)))
-    return Statement(StatementKind.ALTERED, tables=(known,), indexes=indexes, refused=why)
+    changing = [] if why else [clause for clause in clauses if columns_of(clause)]
+    columns = tuple(dict.fromkeys(unquoted(name) for clause in changing for name in columns_of(clause)))
+    why = may_change(changing[0]) if changing else why
+    return Statement(StatementKind.ALTERED, "", (known,), indexes, why, columns)
 
 
 def _new_name(cursor: Words) -> TableId | None:

@@ -17,6 +17,7 @@ from migrator.adapters.sources.binlog.rows.dialect import Dialect
 from migrator.adapters.sources.binlog.rows.row_codec import RowCodec
 from migrator.adapters.sources.binlog.rows.row_forms import RowForm, forms_of
 from migrator.adapters.sources.binlog.statements.statements import Statement, StatementKind
+from migrator.adapters.sources.binlog.tables.agreement import agrees
 from migrator.adapters.sources.binlog.tables.identity import FormerTables, replaced_by
 from migrator.errors import SchemaError
 from migrator.model.table import Column, TableId, TableSchema
@@ -36,11 +37,13 @@ class CatalogTable:
         schema: its row schema.
         virtual: the virtual columns, which no row image is taken from.
         key_index: the index that its key comes from.
+        computed: the stored generated columns, which follow others when those get another type.
     """
 
     schema: TableSchema
     virtual: frozenset[str]
     key_index: str = "PRIMARY"
+    computed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,7 @@ class CapturedTables:
         charsets: of the server.
         dialect: of the engine.
         fold_case: whether table names compare without case (lower_case_table_names is not 0).
+        changed: told of columns that a statement changes and no mapping needs.
 
     ``former`` says what of the log is of other tables that had a captured name before; none unless it is set.
     """
@@ -106,7 +110,9 @@ class CapturedTables:
         charsets: Charsets,
         dialect: Dialect,
         fold_case: bool,
+        changed: Callable[[TableId, Sequence[str]], None] = lambda table, columns: None,
     ):
+        self._changed = changed
         self._fold = fold_case
         self._ids = {self._folded(schema.id): schema.id for schema in tables}
         self._schemas = {schema.id: schema for schema in tables}
@@ -142,7 +148,20 @@ class CapturedTables:
             return Statement(StatementKind.OTHER)
         if any(self._loses_key(table, statement.indexes) for table in statement.tables):
             return replace(statement, refused="the index is gone that the table's key comes from")
+        if statement.columns and not self._needed(statement):
+            (table,) = statement.tables
+            self._changed(table, statement.columns)
+            return replace(statement, refused="")
         return statement
+
+    def _needed(self, statement: Statement) -> bool:
+        """Tells whether a mapping needs a column that a statement changes, or one that is computed from others."""
+        (table,) = statement.tables
+        schema, found = self._schemas[table], self._catalog.get(table)
+        names = {name.lower() for name in statement.columns}
+        computed = found.computed if found is not None else frozenset[str]()
+        known = {*schema.names(), *statement.columns}
+        return any(schema.needs(name) for name in known if name.lower() in names or name in computed)
 
     def _loses_key(self, table: TableId, indexes: Collection[str]) -> bool:
         """Tells whether the index that a captured table's key comes from is among these, which are gone."""
@@ -181,15 +200,19 @@ class CapturedTables:
 
     def _build(self, table: TableId, layout: TableMap) -> LoggedTable:
         catalog = self._catalog.get(table)
-        if catalog is None or self._unknown(catalog, layout):
+        if catalog is None or self._unknown(catalog, layout) or self._unlike(catalog, layout):
             catalog = self._read_catalog(table)
             if catalog is None:
                 raise _changed(table, "the table no longer exists")
             self._catalog[table] = catalog
-        unknown = self._unknown(catalog, layout)
+        known = self._schemas[table]
+        unknown = [name for name in self._unknown(catalog, layout) if known.needs(name)]
         if unknown:
             raise _changed(table, f"the catalog no longer has the column {', '.join(unknown)}")
-        by_name: dict[str, Column] = {column.name: column for column in catalog.schema.columns}
+        unlike = {name for name in self._unlike(catalog, layout) if not known.needs(name)}
+        by_name: dict[str, Column] = {
+            column.name: column for column in catalog.schema.columns if column.name not in unlike
+        }
         declared = [
             by_name[column.name].source_type.lower() if column.name in by_name else None
             for column in layout.columns
@@ -198,10 +221,20 @@ class CapturedTables:
         key = self._keys[table]
         if not set(key) <= set(names):
             raise _changed(table, f"the log's rows lack a column of the key ({', '.join(key)})")
-        schema = TableSchema(table, tuple(by_name[name] for name in names), key)
+        schema = TableSchema(table, tuple(by_name[name] for name in names), key, known.needed)
         for name, why in schema.unfit_names().items():
             raise _changed(table, f"column {name!r}: {why}")
         return logged_table(schema, layout.columns, declared, self._charsets, self._dialect)
+
+    @staticmethod
+    def _unlike(catalog: CatalogTable, layout: TableMap) -> list[str]:
+        """The columns that the log has under another type than the catalog."""
+        declared = {column.name: column.source_type.lower() for column in catalog.schema.columns}
+        return [
+            column.name
+            for column in layout.columns
+            if column.name in declared and not agrees(column, declared[column.name])
+        ]
 
     @staticmethod
     def _unknown(catalog: CatalogTable, layout: TableMap) -> list[str]:

@@ -1,8 +1,7 @@
-"""Finds up to where the log has changes of former tables (see ``identity``), and keeps it for the next reader."""
+"""Finds up to where the log has changes of former tables (see ``identity``)."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 
 from migrator.adapters.sources.binlog.events import events
@@ -14,26 +13,6 @@ from migrator.adapters.sources.binlog.statements.statements import IsCaptured
 from migrator.adapters.sources.binlog.tables import compressed
 from migrator.adapters.sources.binlog.tables.identity import replaced_by
 from migrator.model.table import TableId
-from migrator.ports.log_notes import LogNotes
-
-_FORMER = "former"
-
-
-def noted_former(notes: LogNotes, tables: Sequence[TableId]) -> dict[TableId, int]:
-    """Reads the places up to which names led to other tables. They are noted again: asking gives notes up."""
-    found = {}
-    for table in tables:
-        text = notes.of(table) or notes.given_up(table)
-        if text:
-            notes.note(table, text)
-            found[table] = int(json.loads(text)[_FORMER])
-    return found
-
-
-def note_former(notes: LogNotes, table: TableId, order: int) -> None:
-    """The name led to another table up to there. What the target has of that one must go."""
-    notes.note(table, json.dumps({_FORMER: order}))
-    notes.replace(table)
 
 
 def last_replaced(

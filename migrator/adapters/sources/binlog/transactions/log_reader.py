@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from migrator.adapters.sources.binlog.events.events import HEARTBEATS
@@ -36,12 +37,14 @@ from migrator.adapters.sources.binlog.statements.query_event import QueryEvents
 from migrator.adapters.sources.binlog.statements.refusals import undecided_at_start
 from migrator.adapters.sources.binlog.statements.statement_reader import StatementReader, read_ways
 from migrator.adapters.sources.binlog.tables.captured_tables import CapturedTables, CatalogTable
-from migrator.adapters.sources.binlog.tables.former_tables import (
-    last_replaced,
+from migrator.adapters.sources.binlog.tables.former_tables import last_replaced
+from migrator.adapters.sources.binlog.tables.identity import FormerTables
+from migrator.adapters.sources.binlog.tables.noted import (
+    note_changed,
     note_former,
     noted_former,
+    refuse_changed,
 )
-from migrator.adapters.sources.binlog.tables.identity import FormerTables
 from migrator.adapters.sources.binlog.transactions.assembler import TransactionAssembler
 from migrator.adapters.sources.binlog.transactions.cascade_guard import (
     CascadeGuard,
@@ -129,6 +132,7 @@ class BinlogReader(ABC):
             logged = server.logs_cascades
             found = ForeignKeys() if logged else read_cascading(connection, self._source.server.database)
             ways = read_ways(connection, self._source.server.database)
+        refuse_changed(self._notes, self._tables)
         captured = [schema.id for schema in self._tables]
         guard = CascadeGuard(found, captured, server.charsets, self._dialect, fold_case)
         if after is None:
@@ -141,12 +145,13 @@ class BinlogReader(ABC):
         track = self._follow(begin, end)
         catalog = {table: found for table, found in known.items() if found is not None}
         tables = CapturedTables(
-            self._tables, catalog, self._read_catalog, server.charsets, self._dialect, fold_case
-        )
-        marks = (
-            WatermarkTable(self._source.migration, server.charsets, self._dialect)
-            if self._source.placement == "watermark"
-            else None
+            self._tables,
+            catalog,
+            self._read_catalog,
+            server.charsets,
+            self._dialect,
+            fold_case,
+            partial(note_changed, self._notes),
         )
 
         def statements() -> StatementReader:
@@ -158,7 +163,7 @@ class BinlogReader(ABC):
         self._assembler = TransactionAssembler(
             statements(),
             tables,
-            marks,
+            self._marks(server.charsets),
             track,
             self._source.part_rows,
             known_before,
@@ -168,6 +173,12 @@ class BinlogReader(ABC):
         self._looked_at, self._behind, self._stirred = time.monotonic(), False, False
         self._same.reads_log(name)
         return begin
+
+    def _marks(self, charsets: Charsets) -> WatermarkTable | None:
+        """The table of our watermarks, where that placement is configured."""
+        if self._source.placement != "watermark":
+            return None
+        return WatermarkTable(self._source.migration, charsets, self._dialect)
 
     def read(self, timeout_s: float) -> list[LogRecord]:
         """The next records in log order; empty when nothing came within ``timeout_s``.

@@ -24,7 +24,7 @@ class ChunkQuery:
     """The statements that read chunks of one table with one schema.
 
     Args:
-        schema: columns and key to read.
+        schema: columns and key to read; kept as an attribute.
         table: the table as reflected now; it has at least these columns.
         operators: schemas of operators that compare keys, beside pg_catalog, as in ``search_path``; none if empty.
     """
@@ -32,7 +32,7 @@ class ChunkQuery:
     def __init__(self, schema: TableSchema, table: ReflectedTable, operators: str = ""):
         self.table = table
         self._operators = operators
-        self._schema = schema
+        self.schema = schema
         self._columns = {reflected.column.name: reflected for reflected in table.columns}
         self._key = [self._columns[name] for name in schema.key]
         self._texts = [name for name in schema.key if not self._prints_plainly(name)]
@@ -46,7 +46,7 @@ class ChunkQuery:
         """The same query where a row's key is the values of these columns; of none: as it is."""
         if not columns:
             return self
-        return ChunkQuery(replace(self._schema, key=columns), self.table, self._operators)
+        return ChunkQuery(replace(self.schema, key=columns), self.table, self._operators)
 
     def settings(self) -> str:
         """Returns the statement that the open transaction needs before keys are compared in it; nothing if empty.
@@ -91,7 +91,7 @@ class ChunkQuery:
         """The inner SELECT passes over keys as they are; only the one that is found is made text."""
         texts = ", ".join(self._output(column) for column in self._key)
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        found = f"SELECT {self._names()} FROM {quoted(self._schema.id)} AS source_row{where} {order} LIMIT 1"
+        found = f"SELECT {self._names()} FROM {quoted(self.schema.id)} AS source_row{where} {order} LIMIT 1"
         return f"SELECT {texts} FROM ({found}) AS found"
 
     def key_of(self, texts: Sequence[str]) -> Key:
@@ -103,7 +103,7 @@ class ChunkQuery:
 
     def select(self, limit_rows: int, conditions: Sequence[str] = ()) -> str:
         """The SELECT, without parameters, of the first rows in key order for which the conditions hold."""
-        columns = [self._expression(self._columns[column.name]) for column in self._schema.columns]
+        columns = [self._expression(self._columns[column.name]) for column in self.schema.columns]
         columns += [
             f"{self._output(self._columns[name])} AS {_identifier('__key_' + name)}" for name in self._texts
         ]
@@ -111,7 +111,7 @@ class ChunkQuery:
         names = self._names()
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         return (
-            f"SELECT {', '.join(columns)} FROM {quoted(self._schema.id)} AS source_row{where} "
+            f"SELECT {', '.join(columns)} FROM {quoted(self.schema.id)} AS source_row{where} "
             f"ORDER BY {names} LIMIT {int(limit_rows)}"
         )
 
@@ -119,7 +119,7 @@ class ChunkQuery:
         """A key as parameters of ``binding``. Raises SourceError if it can't be a key of this table."""
         if len(key) != len(self._key) or None in key:
             raise SourceError(
-                f"{key!r} isn't a key of {self._schema.id}", remedy="start the dump of this table anew"
+                f"{key!r} isn't a key of {self.schema.id}", remedy="start the dump of this table anew"
             )
         return tuple(_bound_text(value) for value in key)
 
@@ -127,7 +127,7 @@ class ChunkQuery:
         """The key of the last row as canonical text (``bytes`` for bytea); ``rows`` as the SELECT returned them."""
         if not rows.num_rows:
             return None
-        return tuple(self._key_value(name, rows) for name in self._schema.key)
+        return tuple(self._key_value(name, rows) for name in self.schema.key)
 
     def _key_value(self, name: str, rows: Any) -> Value:
         column = "__key_" + name if name in self._texts else name
@@ -139,7 +139,7 @@ class ChunkQuery:
         return column.column.type in ({*_PLAIN_TEXT, "binary"}) or column.column.decimal() is not None
 
     def _names(self, order: str = "") -> str:
-        return ", ".join(f"source_row.{_identifier(name)}{order}" for name in self._schema.key)
+        return ", ".join(f"source_row.{_identifier(name)}{order}" for name in self.schema.key)
 
     def _bound_values(self, name: str) -> list[str]:
         """``current_setting`` is stable, so the comparison is an index condition; the server compares, with the

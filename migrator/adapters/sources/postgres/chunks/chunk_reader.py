@@ -32,6 +32,7 @@ from migrator.adapters.sources.postgres.lsn import server_name
 from migrator.adapters.sources.postgres.reflection import ReflectedTable, operator_path, reflect
 from migrator.adapters.sources.postgres.settings import PostgresSource
 from migrator.adapters.sources.postgres.watched import SilentSource, WatchedConnection
+from migrator.columnar.versions import widened
 from migrator.connections.same_server import SameServer
 from migrator.errors import MigratorError, SchemaError
 from migrator.model.chunk import Chunk, ChunkRequest, Witness
@@ -169,7 +170,7 @@ class PostgresChunkReader:
         last_key, final = request.ending(raw.num_rows, query.last_key(raw))
         return Chunk(
             request=request,
-            rows=to_schema(schema, raw.select(range(len(schema.columns)))),
+            rows=widened(to_schema(query.schema, raw.select(range(len(query.schema.columns)))), schema),
             row_count=raw.num_rows,
             last_key=last_key,
             final=final,
@@ -194,9 +195,9 @@ class PostgresChunkReader:
         name = (schema.id, schema.version())
         known = self._queries.get(name)
         if known is None or known.table != table:
-            _checked(schema, table, place)
+            readable = schema.without(_unreadable(schema, table, place))
             keys = [column for column in table.columns if column.column.name in schema.key]
-            known = self._queries[name] = ChunkQuery(schema, table, operator_path(query, keys))
+            known = self._queries[name] = ChunkQuery(readable, table, operator_path(query, keys))
         return known
 
     def _failure(self, what: str, schema: TableSchema | None, error: Any) -> MigratorError:
@@ -211,18 +212,27 @@ def _tell(cursor: Any, query: ChunkQuery) -> None:
         cursor.execute(settings)
 
 
-def _checked(schema: TableSchema, table: ReflectedTable, place: str) -> None:
-    """Checks that the table still has the schema's columns and key. More columns may have been added since."""
+def _unreadable(schema: TableSchema, table: ReflectedTable, place: str) -> list[str]:
+    """Checks that the table still has the schema's key and the columns that are needed; more may have been added.
+
+    Returns the columns that it has no more, or no more of that type: nothing needs them.
+    """
     columns = {reflected.column.name: reflected.column for reflected in table.columns}
+    unreadable = []
     for wanted in schema.columns:
         found = columns.get(wanted.name)
-        if found is None:
+        if found is not None and found.type == wanted.type:
+            continue
+        if not schema.needs(wanted.name):
+            unreadable.append(wanted.name)
+        elif found is None:
             raise _changed(schema, f"column {wanted.name!r} is gone", place)
-        if found.type != wanted.type:
+        else:
             change = f"from {wanted.source_type} to {found.source_type}"
             raise _changed(schema, f"column {wanted.name!r} changed its type {change}", place)
     if table.schema.key != schema.key:
         raise _changed(schema, f"its key is now ({', '.join(table.schema.key)})", place)
+    return unreadable
 
 
 def _changed(schema: TableSchema, cause: str, place: str) -> SchemaError:

@@ -75,7 +75,7 @@ from migrator.model.event import (
     WatermarkSeen,
 )
 from migrator.model.position import Position
-from migrator.model.table import TableId, TableSchema
+from migrator.model.table import TableId, TableSchema, needed_in
 from migrator.ports.log_notes import LogNotes
 
 _OPENING = "the source log can't be opened"
@@ -139,7 +139,8 @@ class PostgresLogReader:
         self._relations = Relations(schemas, self._look_up)
         self._transaction, self._skipping, self._partial = None, False, False
         needed = partial(missing_for, self._source)
-        self._unlogged = UnloggedChanges(self._source, self._notes, after is not None, needed)
+        needs = needed_in(schemas)
+        self._unlogged = UnloggedChanges(self._source, self._notes, after is not None, needed, needs)
         self._records, self._part, self._first_index = ReadyRecords(), OpenPart(), 0
         stream = within(
             self._source, _OPENING, lambda: ReplicationStream(self._source, self._step), lambda: None
@@ -251,7 +252,8 @@ class PostgresLogReader:
     def _begin_with_tables(self) -> None:
         """Checks that the tables which the first look has found are those that the log is read of, and chunks."""
         self._unlogged.first_seen_at(lambda: self._place().order)
-        self._relations.follow(self._unlogged.numbers(), self._unlogged.former())
+        unlogged = self._unlogged
+        self._relations.follow(unlogged.numbers(), unlogged.former(), unlogged.column_numbers())
         self._same.follows(self._unlogged.numbers())
         if self._notes.replaced():
             self._asking_catalog(lambda query: await_writers(query, self._source.server.address))

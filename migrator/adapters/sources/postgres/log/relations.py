@@ -119,13 +119,19 @@ class Relations:
         self._root: Relation | None = None
         self._by_half: dict[int, int] = {}
 
-    def follow(self, numbers: Mapping[TableId, int], former: Mapping[TableId, int]) -> None:
-        """Captured tables are told by these numbers from now on (see ``identity``).
+    def follow(
+        self,
+        numbers: Mapping[TableId, int],
+        former: Mapping[TableId, int],
+        columns: Mapping[TableId, Mapping[str, int]],
+    ) -> None:
+        """Captured tables, and their columns, are told by these numbers from now on (see ``identity``).
 
         ``former``: up to which place of the log others may have had their names; those were never captured.
         """
         self._tables = {number: table for table, number in numbers.items()}
         self._former = dict(former)
+        self._numbers = {table: dict(found) for table, found in columns.items()}
 
     def is_other(self, relation: Relation, place: int) -> bool:
         """Tells whether the relation has a captured table's name at that place of the log, and is another one."""
@@ -235,10 +241,11 @@ class Relations:
                 carried_on(doubt.known, facts.columns, facts.now, doubt.where)
 
     def _check_numbers(self, table: TableId, facts: RelationFacts, where: str) -> None:
-        """A column dropped and added again under its old name has a new number, and other values."""
-        numbers = self._numbers.setdefault(table, {})
+        """A column whose name another one has by now has another number: it was dropped, or renamed, and its name
+        was given again."""
+        numbers, known = self._numbers.setdefault(table, {}), self._known[table]
         for name, number in facts.numbers:
-            if numbers.setdefault(name, number) != number:
+            if numbers.setdefault(name, number) != number and known.needs(name):
                 raise _renamed(table, f"column {name!r} was dropped and added again", where)
 
 

@@ -1,13 +1,17 @@
 """Decides whether a table that looks different in the log can be carried on.
 
 A Relation message shows names and types of the published columns at its place in the log. Carried on: columns
-added at the end, and a text column allowed to be longer. Stopped, named: columns dropped, renamed or retyped,
-and a changed key.
+added, a text column allowed to be longer, and whatever becomes of a column that no mapping needs. Stopped, named:
+needed columns dropped, renamed or retyped, and a changed key.
+
+Columns are told by their names here. That a name leads to another column by now (renamed, and a new one added under
+the old name) is told by their numbers, see ``Relations``.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from migrator.errors import SchemaError
 from migrator.model.table import Column, TableSchema
@@ -31,19 +35,29 @@ def carried_on(
     """
     if now is not None and now.key != known.key:
         raise _stop(known, f"its key changed from ({', '.join(known.key)}) to ({', '.join(now.key)})", where)
+    found = {column.name: column for column in seen}
     for place, column in enumerate(known.columns):
-        if place < len(seen):
-            _check_same(known, column, seen[place], where)
+        if not known.needs(column.name):
+            continue
+        if column.name in found:
+            _check_same(known, column, found[column.name], where)
+        elif place < len(seen):
+            raise _stop(
+                known,
+                f"column {column.name!r} was dropped or renamed (the log has {seen[place].name!r} there)",
+                where,
+            )
         elif now is None or column.name not in now.names():
             raise _stop(known, f"column {column.name!r} was dropped", where)
         # Otherwise this place of the log is older than the column: reading began behind an ADD COLUMN.
+    facts = {column.name: column for column in known.columns}
     columns = tuple(
-        _with_catalog_facts(column, known, now)
-        if place >= len(known.columns)
-        else _merged(known, place, column)
-        for place, column in enumerate(seen)
+        replace(column, nullable=facts[column.name].nullable, collation=facts[column.name].collation)
+        if column.name in facts
+        else _with_catalog_facts(column, known, now)
+        for column in seen
     )
-    changed = TableSchema(known.id, columns, known.key)
+    changed = replace(known, columns=columns)
     for name, why in changed.unfit_names().items():
         raise _stop(known, f"column {name!r}: {why}", where)
     missing = [name for name in known.key if name not in changed.names()]
@@ -53,10 +67,6 @@ def carried_on(
 
 
 def _check_same(known: TableSchema, old: Column, new: Column, where: str) -> None:
-    if old.name != new.name:
-        raise _stop(
-            known, f"column {old.name!r} was dropped or renamed (the log has {new.name!r} there)", where
-        )
     if old.type != new.type or not _same_or_wider(old.source_type, new.source_type):
         raise _stop(
             known, f"column {old.name!r} changed its type from {old.source_type} to {new.source_type}", where
@@ -75,11 +85,6 @@ def _same_or_wider(old: str, new: str) -> bool:
     if after is None:
         return new in _UNLIMITED[before[1]]
     return before[1] == after[1] and int(after[2]) >= int(before[2])
-
-
-def _merged(known: TableSchema, place: int, seen: Column) -> Column:
-    old = known.columns[place]
-    return Column(old.name, seen.type, old.nullable, seen.source_type, old.collation)
 
 
 def _with_catalog_facts(seen: Column, known: TableSchema, now: TableSchema | None) -> Column:

@@ -12,6 +12,8 @@ looked is found by its first look. It stops until somebody has asked for the tab
 (``run.resume.asked_again``, the note is given up then): whoever starts it again may not have read why. What
 the publication left out stops it for
 good: another dump takes away no row that was deleted meanwhile.
+
+Of columns that no mapping needs, nothing stops it; see ``rewritten`` for what is kept in mind of them.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from migrator.adapters.sources.postgres.log.identity import (
@@ -55,13 +58,15 @@ WHERE p.pubname = $1
 """
 # A label that is added gets a number of its own; making room for it may move others (their enumsortorder).
 _LABELS = f"""
-WITH RECURSIVE made (schema, name, oid) AS (
-  SELECT captured.schema, captured.name, a.atttypid FROM unnest($1::text[], $2::text[]) AS captured (schema, name)
+WITH RECURSIVE made (schema, name, attname, oid) AS (
+  SELECT captured.schema, captured.name, a.attname::text, a.atttypid
+  FROM unnest($1::text[], $2::text[]) AS captured (schema, name)
   JOIN pg_catalog.pg_namespace n ON n.nspname = captured.schema
   JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = captured.name
   JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND {LOGGED}
   UNION
-  SELECT m.schema, m.name, p.oid FROM made m JOIN pg_catalog.pg_type t ON t.oid = m.oid CROSS JOIN LATERAL (
+  SELECT m.schema, m.name, m.attname, p.oid
+  FROM made m JOIN pg_catalog.pg_type t ON t.oid = m.oid CROSS JOIN LATERAL (
     VALUES (t.typelem), (t.typbasetype)
     UNION ALL SELECT a.atttypid FROM pg_catalog.pg_attribute a
               WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
@@ -69,7 +74,7 @@ WITH RECURSIVE made (schema, name, oid) AS (
   ) AS p(oid) WHERE p.oid <> 0
 )
 SELECT m.schema, m.name, e.oid::int8, e.enumtypid::pg_catalog.regtype::text, e.enumlabel::text,
-       e.enumsortorder::float8, e.xmin::text
+       e.enumsortorder::float8, e.xmin::text, m.attname
 FROM made m JOIN pg_catalog.pg_enum e ON e.enumtypid = m.oid
 """
 _PUBLICATION = TableId("", "")
@@ -103,6 +108,7 @@ class UnloggedChanges:
         notes: labels and partitions as the last reader saw them; kept up to date.
         resumed: whether the log is read on from an earlier place; the first dump comes after everything else.
         needed: what has to be run before changes of a table that replaced another one are captured.
+        needs: tells whether a mapping needs a table's column of some name.
     """
 
     def __init__(
@@ -111,14 +117,17 @@ class UnloggedChanges:
         notes: LogNotes,
         resumed: bool,
         needed: Preparing = lambda query, table: (),
+        needs: Callable[[TableId, str], bool] = lambda table, column: True,
     ):
         self._source = source
         self._notes = notes
         self._resumed = resumed
         self._needed = needed
+        self._needs = needs
         self._numbers: dict[TableId, int] = {}
         self._first_seen: set[TableId] = set()
         self._memberships: dict[TableId, str] = {}
+        self._structures: Mapping[TableId, Structure] = {}
         self._partitions = PartitionWatch()
 
     def look(self, query: Query, tables: Sequence[TableId], beside: Sequence[TableId] = ()) -> None:
@@ -139,6 +148,13 @@ class UnloggedChanges:
         self._look_at_labels(query, tables)
         self._look_at_choices(tables)
         self._look_at_columns(query, tables)
+
+    def column_numbers(self) -> dict[TableId, dict[str, int]]:
+        """Returns the numbers of the captured tables' columns, by name, as the last look found them."""
+        return {
+            table: {name: facts.number for name, facts in found.columns.items()}
+            for table, found in self._structures.items()
+        }
 
     def numbers(self) -> dict[TableId, int]:
         """Returns which tables are captured, by their numbers."""
@@ -271,13 +287,18 @@ class UnloggedChanges:
     def _look_at_labels(self, query: Query, tables: Sequence[TableId]) -> None:
         captured = [[table_id.schema for table_id in tables], [table_id.name for table_id in tables]]
         found: dict[TableId, dict[int, _Label]] = {table: {} for table in tables}
-        for schema, name, oid, type_name, text, order, version in query(_LABELS, captured):
-            found[TableId(schema, name)][oid] = _Label(type_name, text, order, version)
+        needed: set[tuple[TableId, int]] = set()
+        for schema, name, oid, type_name, text, order, version, column in query(_LABELS, captured):
+            table = TableId(schema, name)
+            found[table][oid] = _Label(type_name, text, order, version)
+            if self._needs(table, column):
+                needed.add((table, oid))
+        known = {table: _labels(_parsed(self._notes.of(table)).get(_ENUMS, ())) for table in found}
         renamed = {
             table: cause
             for table, labels in found.items()
-            for oid, label in _labels(_parsed(self._notes.of(table)).get(_ENUMS, ())).items()
-            if oid in labels and (cause := label.became(labels[oid]))
+            for oid, label in known[table].items()
+            if oid in labels and (table, oid) in needed and (cause := label.became(labels[oid]))
         }
         if renamed:
             raise SchemaError(
@@ -288,7 +309,8 @@ class UnloggedChanges:
                 + "".join(f" --table {table.name}" for table in renamed),
             )
         for table, labels in found.items():
-            self._note(table, _ENUMS, _noted(labels))
+            unneeded = {oid: label for oid, label in known[table].items() if (table, oid) not in needed}
+            self._note(table, _ENUMS, _noted({**labels, **unneeded}))
 
     def _look_at_choices(self, tables: Sequence[TableId]) -> None:
         """An error not of the source, but of the configuration: a column would have values of two types."""
@@ -300,17 +322,22 @@ class UnloggedChanges:
                 self._note(table, _AS_TEXT, sorted(chosen))
 
     def _look_at_columns(self, query: Query, tables: Sequence[TableId]) -> None:
-        found = found_structures(query, tables)
+        self._structures = found = found_structures(query, tables)
+        known = {table: self._structure(table) for table in found}
         changed = {
             table: cause
             for table, now in found.items()
-            if (noted := _parsed(self._notes.of(table)).get(_COLUMNS))
-            and (cause := Structure.from_json(noted).became(now))
+            if (before := known[table]) and (cause := before.became(now, partial(self._needs, table)))
         }
         if changed:
             raise rewritten(changed)
         for table, now in found.items():
-            self._note(table, _COLUMNS, now.to_json())
+            noted = now.noted_after(known[table], partial(self._needs, table))
+            self._note(table, _COLUMNS, noted.to_json())
+
+    def _structure(self, table: TableId) -> Structure | None:
+        noted = _parsed(self._notes.of(table)).get(_COLUMNS)
+        return Structure.from_json(noted) if noted else None
 
 
 def _parsed(note: str) -> dict[str, Any]:

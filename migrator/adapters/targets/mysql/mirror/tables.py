@@ -10,6 +10,8 @@ from collections.abc import Sequence
 
 from migrator.adapters.targets.mysql.mirror.keys import by_bytes, index_parts, key_body, lengthen
 from migrator.adapters.targets.mysql.mirror.names import (
+    GRAIN,
+    KEY,
     ROW,
     control_table,
     grain_column,
@@ -30,6 +32,7 @@ from migrator.adapters.targets.shared.mirror.columns import (
     COMMENT,
     FORMAT,
     needed,
+    outdated,
     refuse_late,
     refuse_newer,
     too_wide,
@@ -61,6 +64,8 @@ _MAKE_MOVED = (
 _DATABASE = "SELECT 1 FROM information_schema.schemata WHERE schema_name = %s"
 _OF_TABLE = "WHERE table_schema = %s AND table_name = %s"
 _COLUMNS = f"SELECT column_name, column_type FROM information_schema.columns {_OF_TABLE}"
+_COMPUTED = f"""SELECT column_name FROM information_schema.columns {_OF_TABLE}
+    AND LOCATE(%s, generation_expression) > 0"""
 _COMMENT = f"SELECT table_comment FROM information_schema.tables {_OF_TABLE}"
 _INDEXES = f"SELECT DISTINCT index_name FROM information_schema.statistics {_OF_TABLE}"
 _LEFT = (
@@ -165,11 +170,24 @@ class MirrorTables:
                 declared = _declared(schema, column.name)
                 self._session.run(f"ALTER TABLE {name} ADD COLUMN {place(column.name)} {declared}")
                 present = self._present(there)
+        self._drop_outdated(there, schema, needed(schema, targets))
+        present = self._present(there)
         wanted = {one.name: _shown(sql_type(one)) for one in schema.columns}
         kept = {one: _shown(present[place(one)]) for one in schema.names() if place(one) in present}
         read = {column for target in targets for column in target.columns.get(schema.id.name, ())}
         wrong_columns(schema, name, wanted, kept, read)
         return tuple(kept)
+
+    def _drop_outdated(self, there: TableId, schema: TableSchema, needed_now: Sequence[str]) -> None:
+        """Drops what the source has no more, and first the numbers of grains that were computed from it."""
+        names = {place(one.name)[1:-1]: _shown(sql_type(one)) for one in schema.columns}
+        present = {name[1:-1]: _shown(kind) for name, kind in self._present(there).items()}
+        kept = [place(one)[1:-1] for one in needed_now]
+        for gone in outdated(present, names, kept, (GRAIN, KEY, ROW)):
+            computed = self._session.rows(_COMPUTED, [there.schema, there.name, quoted(gone)])
+            dropped = [_text(name) for (name,) in computed] + [gone]
+            clauses = ", ".join(f"DROP COLUMN {quoted(name)}" for name in dropped)
+            self._session.run(f"ALTER TABLE {qualified(there)} {clauses}")
 
     def _lengthen(self, there: TableId, schema: TableSchema) -> None:
         """Converts a table of the first format, where a key held no more bytes than an index takes."""

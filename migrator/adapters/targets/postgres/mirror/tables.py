@@ -21,6 +21,7 @@ from migrator.adapters.targets.shared.mirror.columns import (
     COMMENT,
     FORMAT,
     needed,
+    outdated,
     refuse_late,
     refuse_newer,
     too_wide,
@@ -211,8 +212,10 @@ def _table(
     for column in schema.columns:  # values of a newer mapping: filling its target computes them
         if column.name.startswith(VALUE) and column.name not in present:
             session.run(f"ALTER TABLE {name} ADD COLUMN {quoted(column.name)} {sql_type(column)}")
-    present = _present(session, place)
-    wanted = {column.name: sql_type(column) for column in schema.columns}
+    present, wanted = _present(session, place), {column.name: sql_type(column) for column in schema.columns}
+    for gone in outdated(present, wanted, needed(schema, targets)):
+        session.run(f"ALTER TABLE {name} DROP COLUMN {quoted(gone)}")
+        del present[gone]
     kept = tuple(column for column in schema.names() if column in present)
     read = {column for target in targets for column in target.columns.get(schema.id.name, ())}
     wrong_columns(schema, name, wanted, present, read)

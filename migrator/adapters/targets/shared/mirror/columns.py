@@ -71,6 +71,27 @@ def refuse_late(schema: TableSchema, ledger: Ledger, where: str) -> None:
         )
 
 
+def outdated(
+    present: Mapping[str, str],
+    wanted: Mapping[str, str],
+    needed_now: Collection[str],
+    ours: tuple[str, ...] = (VALUE,),
+) -> tuple[str, ...]:
+    """The mirror's columns that the source has no more, or no more of that type, and that nothing needs: they have to
+    go. A later column of the same name would be taken for them, with values that were never its own.
+
+    Args:
+        present, wanted: types by the columns' names in the mirror.
+        needed_now: names there of those that mappings need; what is wrong with one of them is an error.
+        ours: beginnings of the names of columns that only the mirror has.
+    """
+    return tuple(
+        name
+        for name, kind in present.items()
+        if not name.startswith(ours) and wanted.get(name) != kind and name not in needed_now
+    )
+
+
 def wrong_columns(
     schema: TableSchema,
     where: str,

@@ -1,0 +1,63 @@
+"""Notes that a log reader of a binlog keeps of a table for the next one.
+
+- Up to where its name led to another table (see ``former_tables``).
+- Its columns that were changed while no mapping needed them: rows that were read before have other values there,
+  and a mapping that needs such a column one day has to have them read again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from migrator.errors import SchemaError
+from migrator.model.table import TableId, TableSchema
+from migrator.ports.log_notes import LogNotes
+
+_FORMER, _CHANGED = "former", "columns"
+
+
+def note_former(notes: LogNotes, table: TableId, order: int) -> None:
+    """The name led to another table up to there. What the target has of that one must go."""
+    notes.note(table, json.dumps({_FORMER: order}))
+    notes.replace(table)
+
+
+def noted_former(notes: LogNotes, tables: Iterable[TableId]) -> dict[TableId, int]:
+    """Reads the places up to which names led to other tables. They are noted again: asking gives notes up."""
+    found: dict[TableId, int] = {}
+    for table in tables:
+        noted = _parsed(notes.of(table)) or _parsed(notes.given_up(table))
+        if _FORMER in noted:
+            found[table] = int(noted[_FORMER])
+            _note(notes, table, {**_parsed(notes.of(table)), _FORMER: noted[_FORMER]})
+    return found
+
+
+def note_changed(notes: LogNotes, table: TableId, columns: Collection[str]) -> None:
+    """Notes columns that were dropped, renamed or given another type; nothing needs them now."""
+    noted = _parsed(notes.of(table))
+    _note(notes, table, {**noted, _CHANGED: sorted({*noted.get(_CHANGED, ()), *columns})})
+
+
+def refuse_changed(notes: LogNotes, schemas: Iterable[TableSchema]) -> None:
+    """Raises ``SchemaError`` for a column that a mapping needs now and that was changed while none did."""
+    for schema in schemas:
+        changed = [name for name in _parsed(notes.of(schema.id)).get(_CHANGED, ()) if schema.needs(name)]
+        if changed:
+            raise SchemaError(
+                f"the mapping reads a column of {schema.id} that was changed while no mapping did",
+                where=f"{schema.id}, column {', '.join(changed)}",
+                cause="rows that were read before have other values there, or none",
+                remedy=f"have the rows read again, then start again: migrator dump start --table {schema.id.name}",
+            )
+
+
+def _note(notes: LogNotes, table: TableId, parts: dict[str, Any]) -> None:
+    notes.note(table, json.dumps(parts))
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(text or "{}")
+    return found

@@ -1,0 +1,1 @@
+"""Whole runs: killed, stopped, refused, started again, into each kind of target."""

@@ -1,0 +1,164 @@
+"""ALTER TABLE of columns: which it is about, and whether a mapping that needs none of them can go on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+
+from migrator.adapters.sources.binlog.events import table_map
+from migrator.adapters.sources.binlog.events.table_map import LoggedColumn
+from migrator.adapters.sources.binlog.statements.alter_clauses import columns_of, why_refused
+from migrator.adapters.sources.binlog.statements.statements import Statement, StatementKind
+from migrator.adapters.sources.binlog.tables.agreement import agrees
+from migrator.adapters.sources.binlog.tables.captured_tables import CapturedTables, CatalogTable
+from migrator.adapters.sources.binlog.tables.noted import (
+    note_changed,
+    note_former,
+    noted_former,
+    refuse_changed,
+)
+from migrator.errors import SchemaError
+from migrator.model.table import Column, TableId, TableSchema
+from migrator.ports.log_notes import LogNotes
+
+T = TableId("shop", "t")
+
+
+@pytest.mark.parametrize(
+    ("clause", "names"),
+    [
+        ("DROP COLUMN a", ["a"]),
+        ("DROP a", ["a"]),
+        ("DROP COLUMN IF EXISTS `a``b`", ["`a``b`"]),
+        ("drop column a RESTRICT", ["a"]),
+        ("CHANGE a b INT NOT NULL", ["a", "b"]),
+        ("CHANGE COLUMN `a` `b c` VARCHAR ( 3 ) AFTER d", ["`a`", "`b c`"]),
+        ("MODIFY a DECIMAL ( 5 , 2 ) FIRST", ["a"]),
+        ("MODIFY COLUMN IF EXISTS a INT", ["a"]),
+        ("RENAME COLUMN a TO b", ["a", "b"]),
+        ("DROP INDEX a", []),
+        ("DROP PRIMARY KEY", []),
+        ("DROP FOREIGN KEY a", []),
+        ("DROP CONSTRAINT a", []),
+        ("DROP PARTITION p", []),
+        ("DROP SYSTEM VERSIONING", []),
+        ("RENAME TO u", []),
+        ("RENAME INDEX a TO b", []),
+        ("ADD COLUMN a INT", []),
+        ("CONVERT TO CHARACTER SET latin1", []),
+        ("EXCHANGE PARTITION p WITH TABLE u", []),
+    ],
+)
+def test_the_columns_that_a_clause_is_about(clause: str, names: Sequence[str]) -> None:
+    assert list(columns_of(clause)) == list(names)
+
+
+@pytest.mark.parametrize(
+    "clause",
+    [
+        "MODIFY a INT PRIMARY KEY",
+        "CHANGE a b INT REFERENCES p ( k ) ON DELETE CASCADE",
+        "DROP PARTITION p",
+        "CONVERT TO CHARACTER SET latin1",
+        "MODIFY a INT ENGINE = MyISAM",
+    ],
+)
+def test_what_else_a_clause_does_is_refused_whoever_needs_its_columns(clause: str) -> None:
+    assert why_refused(clause, logs_cascades=False)
+
+
+def logged(
+    type: int, meta: int = 0, scale: int = 0, unsigned: bool = False, collation: int = 33
+) -> LoggedColumn:
+    return LoggedColumn("c", type, meta, scale, unsigned, collation, (b"a", b"b"))
+
+
+@pytest.mark.parametrize(
+    ("column", "declared", "same"),
+    [
+        (logged(table_map.LONG), "int(11)", True),
+        (logged(table_map.LONG), "int", True),
+        (logged(table_map.LONG), "int unsigned", False),
+        (logged(table_map.LONG, unsigned=True), "int(10) unsigned zerofill", True),
+        (logged(table_map.LONG), "bigint(20)", False),
+        (logged(table_map.LONG), "varchar(20)", False),
+        (logged(table_map.NEWDECIMAL, 10, 2), "decimal(10,2)", True),
+        (logged(table_map.NEWDECIMAL, 10, 2), "decimal(10,3)", False),
+        (logged(table_map.VARCHAR, 80), "varchar(40)", True),
+        (logged(table_map.VARCHAR, 80), "varbinary(80)", False),
+        (logged(table_map.VARCHAR, 80, collation=63), "varbinary(90)", True),
+        (logged(table_map.BLOB, collation=63), "text", False),
+        (logged(table_map.ENUM), "enum('a','b')", True),
+        (logged(table_map.ENUM), "enum('a','b','c')", False),
+        (logged(table_map.SET), "set('it''s','b')", True),
+        (logged(table_map.TIMESTAMP2), "datetime", False),
+        (logged(table_map.STRING), "uuid", True),
+    ],
+)
+def test_the_log_may_have_another_type_than_the_catalog(
+    column: LoggedColumn, declared: str, same: bool
+) -> None:
+    assert agrees(column, declared) == same
+
+
+def test_a_column_changed_unneeded_is_kept_in_mind_until_rows_are_asked_for() -> None:
+    notes = LogNotes()
+    schema = TableSchema(T, (Column("k", "int32", False, "int"),), ("k",), frozenset({"v"}))
+    note_changed(notes, T, ("w",))
+    refuse_changed(notes, [schema])
+    note_changed(notes, T, ("v", "w"))
+    with pytest.raises(SchemaError, match=r"changed while no mapping did") as refused:
+        refuse_changed(notes, [schema])
+    assert refused.value.where == "shop.t, column v"
+    later = LogNotes()
+    later.begin(notes.kept(), asked=[T], answered=[T])
+    refuse_changed(later, [schema])
+
+
+def test_both_notes_of_a_table_stand_beside_each_other() -> None:
+    notes = LogNotes()
+    note_former(notes, T, 7)
+    note_changed(notes, T, ("v",))
+    assert noted_former(notes, [T]) == {T: 7}
+    later = LogNotes()
+    later.begin(notes.kept(), asked=[T])
+    assert noted_former(later, [T]) == {T: 7}
+    assert "columns" not in later.of(T)
+
+
+def judged(columns: tuple[str, ...], computed: tuple[str, ...] = ()) -> tuple[str, list[tuple[str, ...]]]:
+    """Why a statement of these columns is refused, and what is noted of it: the mapping needs ``v``."""
+    names = ("k", "v", "w")
+    schema = TableSchema(T, tuple(Column(n, "int32", False, "int") for n in names), ("k",), frozenset("v"))
+    noted: list[tuple[str, ...]] = []
+    known = {T: CatalogTable(schema, frozenset(), computed=frozenset(computed))}
+    tables: Any = CapturedTables(
+        [schema],
+        known,
+        lambda _: None,
+        cast(Any, None),
+        cast(Any, None),
+        False,
+        lambda _, c: noted.append(tuple(c)),
+    )
+    statement = Statement(StatementKind.ALTERED, "", (T,), (), "it may change rows", columns)
+    return tables.judged(statement, cast(Any, None)).refused, noted
+
+
+def test_a_statement_goes_on_where_nothing_needs_its_columns() -> None:
+    assert judged(("w",)) == ("", [("w",)])
+    assert judged(("w", "x")) == ("", [("w", "x")])
+
+
+@pytest.mark.parametrize("columns", [("v",), ("V",), ("w", "v"), ("k",)])
+def test_a_statement_stops_where_one_of_its_columns_is_needed(columns: tuple[str, ...]) -> None:
+    """Names of columns differ by more than case."""
+    assert judged(columns) == ("it may change rows", [])
+
+
+def test_a_column_that_a_needed_one_is_computed_from_counts() -> None:
+    """The server computes stored columns anew where those that they come from get another type."""
+    assert judged(("w",), computed=("v",)) == ("it may change rows", [])
+    assert judged(("w",), computed=("w",)) == ("", [("w",)])

@@ -1,0 +1,71 @@
+"""What is noted of a table's columns: needed ones stop a run, others are kept in mind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from migrator.adapters.sources.postgres.log.rewritten import ColumnFacts, Structure
+
+FILE, LATER = 10, 11
+BEFORE = Structure(
+    5,
+    FILE,
+    {"k": ColumnFacts(1, "100", FILE), "v": ColumnFacts(2, "100", FILE)},
+    {"pair": "1 23 -1"},
+    {"pair": {"v"}},
+)
+CHANGES = {
+    "dropped and added again": replace(BEFORE, columns={**BEFORE.columns, "v": ColumnFacts(3, "200", FILE)}),
+    "written anew": replace(
+        BEFORE, file=LATER, columns={"k": ColumnFacts(1, "100", LATER), "v": ColumnFacts(2, "200", LATER)}
+    ),
+    "attributes of type pair": replace(BEFORE, types={"pair": "1 25 -1"}),
+}
+
+
+def needs_v(name: str) -> bool:
+    return name == "v"
+
+
+def needs_k(name: str) -> bool:
+    return name == "k"
+
+
+@pytest.mark.parametrize("says", CHANGES)
+def test_a_needed_column_that_changed_is_named(says: str) -> None:
+    assert says in BEFORE.became(CHANGES[says], needs_v)
+
+
+@pytest.mark.parametrize("says", CHANGES)
+def test_one_that_nothing_needs_is_kept_in_mind_until_something_does(says: str) -> None:
+    later = CHANGES[says]
+    assert BEFORE.became(later, needs_k) == ""
+    noted = Structure.from_json(later.noted_after(BEFORE, needs_k).to_json())
+    assert noted.became(later, needs_k) == ""
+    assert says in noted.became(later, needs_v)
+
+
+def test_one_that_was_gone_for_a_while_is_kept_in_mind_too() -> None:
+    gone = replace(BEFORE, columns={"k": BEFORE.columns["k"]}, types={}, users={})
+    noted = gone.noted_after(BEFORE, needs_k)
+    again = CHANGES["dropped and added again"]
+    noted = again.noted_after(noted, needs_k)
+    assert "dropped and added again" in noted.became(again, needs_v)
+
+
+def test_a_needed_column_is_noted_as_it_is_now() -> None:
+    """Else a default that was set, and a VACUUM FULL years later, would be taken for one change of all rows."""
+    defaulted = replace(BEFORE, columns={**BEFORE.columns, "v": ColumnFacts(2, "200", FILE)})
+    assert BEFORE.became(defaulted, needs_v) == ""
+    noted = defaulted.noted_after(BEFORE, needs_v)
+    vacuumed = replace(
+        BEFORE, file=LATER, columns={"k": ColumnFacts(1, "100", LATER), "v": ColumnFacts(2, "200", LATER)}
+    )
+    assert noted.became(vacuumed, needs_v) == ""
+
+
+def test_a_note_of_before_columns_had_a_file_is_read() -> None:
+    known = Structure.from_json([5, FILE, {"k": [1, "100"]}, {}])
+    assert known.columns == {"k": ColumnFacts(1, "100", FILE)}
