@@ -17,8 +17,9 @@ from migrator.model.event import ChangeRun, MarkKind, TransactionId, Transaction
 from migrator.model.position import Position
 from migrator.model.progress import TableDump
 from migrator.model.table import TableSchema
+from migrator.run.capture.inputs import ChunkRead
 from migrator.run.capture.segment_builder import SegmentBuilder
-from migrator.run.capture.source_threads import ChunkPump, ChunkRead, hand_over
+from migrator.run.capture.source_threads import ChunkPump, hand_over
 from migrator.run.capture.steps import CaptureSteps
 from migrator.run.failure import Stopping
 from scenarios.simulation.setup import Patch

@@ -23,7 +23,8 @@ from migrator.model.table import TableSchema
 from migrator.run.apply.loop import ApplyLoop, Mapped, OpenedTarget
 from migrator.run.capture.attempt import Attempt
 from migrator.run.capture.fair_inputs import FairInputs
-from migrator.run.capture.source_threads import ChunkPump, Inputs
+from migrator.run.capture.inputs import Inputs
+from migrator.run.capture.source_threads import ChunkPump
 from migrator.run.capture.steps import CaptureSteps, SourcePorts
 from migrator.run.failure import Stopping
 from migrator.run.lead.between import refuse_changes

@@ -29,18 +29,17 @@ from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.server import Server
 from migrator.model.table import TableId, TableSchema
-from migrator.run.capture.segment_builder import SegmentBuilder
-from migrator.run.capture.source_threads import (
+from migrator.run.capture.inputs import (
     ChunkBounded,
-    ChunkPump,
     ChunkRead,
+    Halted,
     Inputs,
-    LogPump,
     Reconnected,
     Records,
     Witnessed,
-    WitnessPump,
 )
+from migrator.run.capture.segment_builder import SegmentBuilder
+from migrator.run.capture.source_threads import ChunkPump, LogPump, WitnessPump
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
 from scenarios.database import Database
@@ -254,6 +253,8 @@ class OurCapture:
             capture.on_witness(item.witness)
         if isinstance(item, Reconnected):
             capture.on_reconnect()
+        if isinstance(item, Halted):
+            raise item.error
         return []
 
 

@@ -73,7 +73,7 @@ KINDS = (
     Kind(
         "start the migration anew",
         r"[Ss]tart (the migration )?anew|start a migration of another name",
-        (LIVE + "runs/test_ddl_way_out.py::test_a_renamed_column_and_the_adapted_mapping",),
+        (LIVE + "runs/ddl/test_ddl_way_out.py::test_a_renamed_column_and_the_adapted_mapping",),
     ),
     Kind(
         "grant a right",

@@ -65,7 +65,7 @@ def anew_without_the_steps(text: str) -> bool:
 
 
 def test_who_is_told_to_start_anew_is_told_how() -> None:
-    """It takes five steps, which ``integration/runs/test_ddl_way_out.py`` follows; a slot alone isn't enough."""
+    """It takes five steps, which ``integration/runs/ddl/test_ddl_way_out.py`` follows; a slot alone isn't enough."""
     told = [place for place, text in texts() if "start the migration anew" in text]
     assert len(told) > 30, "the texts are not found any more"
     assert [place for place, text in texts() if anew_without_the_steps(text)] == []

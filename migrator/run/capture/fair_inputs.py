@@ -6,7 +6,7 @@ import queue
 from collections import deque
 
 from migrator.model.event import TransactionPart
-from migrator.run.capture.source_threads import Input, Records
+from migrator.run.capture.inputs import Halted, Input, Records
 
 MOST_BYTES = 64 << 20
 """Bytes of row changes held at a time; a single input may be larger."""
@@ -22,7 +22,7 @@ class FairInputs(queue.Queue[Input]):
     """
 
     def _init(self, maxsize: int) -> None:
-        self._log: deque[tuple[Input, int]] = deque()
+        self._log: deque[tuple[Records | Halted, int]] = deque()
         self._others: deque[Input] = deque()
         self._log_next = True
         self._bytes = 0
@@ -32,7 +32,7 @@ class FairInputs(queue.Queue[Input]):
         return max(held, self.maxsize) if self._bytes >= MOST_BYTES else held
 
     def _put(self, item: Input) -> None:
-        if not isinstance(item, Records):
+        if not isinstance(item, Records | Halted):
             self._others.append(item)
             return
         size = _bytes(item)
@@ -49,5 +49,7 @@ class FairInputs(queue.Queue[Input]):
         return item
 
 
-def _bytes(item: Records) -> int:
+def _bytes(item: Records | Halted) -> int:
+    if isinstance(item, Halted):
+        return 0
     return sum([run.bytes for part in item.records if isinstance(part, TransactionPart) for run in part.runs])

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from migrator.errors import MigratorError
 from migrator.ports.source import LoadMeter
-from migrator.run.capture.source_threads import Inputs, Sampled, hand_over
+from migrator.run.capture.inputs import Inputs, Sampled
+from migrator.run.capture.source_threads import hand_over
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
 

@@ -8,19 +8,23 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from migrator.errors import MigratorError
+from migrator.errors import MigratorError, SchemaError
+from migrator.model.position import Position
 from migrator.ports.eventlog import EventLogRoom, SegmentWriter
 from migrator.ports.requests import RequestStore
 from migrator.run.capture.attempt import Attempt
 from migrator.run.capture.fair_inputs import FairInputs
+from migrator.run.capture.inputs import ChunkRead, Halted, Inputs
 from migrator.run.capture.retention_watch import RetentionWatch
 from migrator.run.capture.room_gate import RoomGate
-from migrator.run.capture.source_threads import ChunkRead, Inputs, started_threads, wait
+from migrator.run.capture.source_threads import started_threads, wait
 from migrator.run.capture.steps import CaptureSteps, SourcePorts
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
 from migrator.run.steps import Step, no_step
 
+_LOOK_S, _PATIENCE_S = 0.1, 60.0
+"""Time between two looks at what was applied before a halt, and how long nothing may come of it."""
 NEW_OBJECTS = 200_000
 """More objects made than freed since the last look; Python's own number is 700."""
 
@@ -65,7 +69,12 @@ class CaptureLoop:
     def _run(self, stopping: Stopping) -> None:
         gate = RoomGate(self._room, self._limits, self._progress, stopping)
         inputs: Inputs = FairInputs(maxsize=16)
-        steps = self._begun(inputs, stopping)
+        before = self._attempt.checkpoint
+        try:
+            steps = self._begun(inputs, stopping)
+        except SchemaError as error:
+            self._await_applied(None if before is None else before.position, error, stopping)
+            raise
         if steps is None:
             return
         ask = self._ports.retention
@@ -95,6 +104,10 @@ class CaptureLoop:
                 item = inputs.get(timeout=self._limits.linger_s)
                 if isinstance(item, ChunkRead):
                     read = time.monotonic()
+                if isinstance(item, Halted):
+                    steps.write(gate.admit)
+                    self._await_applied(steps.settled, item.error, stopping)
+                    raise item.error
                 steps.take(item)
             if steps.due(time.monotonic() - written):
                 steps.write(gate.admit)
@@ -103,6 +116,23 @@ class CaptureLoop:
             thread.join(timeout=10)
         if steps.noted() and not stopping.has_failed():  # by the last look: the next reader begins with it
             steps.write(gate.admit)
+
+    def _await_applied(self, settled: Position | None, halt: SchemaError, stopping: Stopping) -> None:
+        """Waits until the target has all that was captured before a halt, as long as it comes nearer.
+
+        Whoever mends the mapping begins with the rows behind the change: those before it can be mapped only by the
+        mapping that was made for them.
+        """
+        why = f"{halt.what} ({halt.where})"
+        self._progress.warn("halt", f"{why}: what was captured before it is applied, then the run ends")
+        seen, since = 0, time.monotonic()
+        while not stopping.wait(_LOOK_S):
+            now = self._progress.snapshot()
+            if now.applied_batches != seen:
+                seen, since = now.applied_batches, time.monotonic()
+            done = settled is None or (now.applied is not None and now.applied >= settled)
+            if done or time.monotonic() - since > _PATIENCE_S:
+                return
 
     def _begun(self, inputs: Inputs, stopping: Stopping) -> CaptureSteps | None:
         """The steps, the log being connected; None if stopped before it could be.

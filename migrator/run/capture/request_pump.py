@@ -7,7 +7,8 @@ import queue
 from migrator.errors import MigratorError
 from migrator.model.requests.request import DumpRequest, RequestBook, RequestState
 from migrator.ports.requests import RequestStore
-from migrator.run.capture.source_threads import BookRead, Inputs, hand_over
+from migrator.run.capture.inputs import BookRead, Inputs
+from migrator.run.capture.source_threads import hand_over
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress, Snapshot
 

@@ -12,80 +12,28 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
-from migrator.errors import MigratorError, SourceError
-from migrator.model.chunk import Chunk, ChunkRequest, Witness
-from migrator.model.event import LogProgress, LogRecord, MarkKind, TransactionPart
-from migrator.model.load import Load
+from migrator.errors import MigratorError, SchemaError, SourceError
+from migrator.model.chunk import ChunkRequest
+from migrator.model.event import LogProgress, MarkKind, TransactionPart
 from migrator.model.position import Position
-from migrator.model.requests.request import RequestBook
 from migrator.model.table import TableId, TableSchema
 from migrator.ports.source import ChunkReader, LogReader, WatermarkWriter
+from migrator.run.capture.inputs import (
+    Asked,
+    ChunkBounded,
+    ChunkRead,
+    ChunkRefused,
+    Halted,
+    Input,
+    Inputs,
+    Reconnected,
+    Records,
+    Witnessed,
+)
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
 from migrator.run.steps import Step, no_step
-
-
-@dataclass(frozen=True, slots=True)
-class Records:
-    """Log records in order."""
-
-    records: list[LogRecord]
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkBounded:
-    """The message that the end of a chunk about to be read is known."""
-
-    request: ChunkRequest
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkRead:
-    """A finished chunk read."""
-
-    chunk: Chunk
-
-
-@dataclass(frozen=True, slots=True)
-class Witnessed:
-    """A witness of a moment ago."""
-
-    witness: Witness | None
-
-
-@dataclass(frozen=True, slots=True)
-class Reconnected:
-    """The log is read over a new connection; what it brings comes after this."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkRefused:
-    """A chunk of a dump request can't be read, now or later."""
-
-    request: ChunkRequest
-    error: MigratorError
-
-
-@dataclass(frozen=True, slots=True)
-class Sampled:
-    """The source's load of a moment ago; None: nobody looks any more."""
-
-    load: Load | None
-
-
-@dataclass(frozen=True, slots=True)
-class BookRead:
-    """The message that the requests of operators for dumps have changed."""
-
-    book: RequestBook
-
-
-Input = Records | Reconnected | ChunkBounded | ChunkRead | ChunkRefused | Witnessed | Sampled | BookRead
-Inputs = queue.Queue[Input]
-Asked = queue.Queue[tuple[ChunkRequest, TableSchema]]
-"""Chunks to read; each is taken by one pump."""
 
 _ASKED_EVERY_S = 0.05
 """Time between two looks of a pump without work at whether it shall stop; a stop waits for it."""
@@ -144,7 +92,7 @@ class LogPump:
         self._durable = durable  # one reference assignment: the log thread sees the old or the new one
 
     def run(self, stopping: Stopping) -> None:
-        """Reads until a stop is requested."""
+        """Reads until a stop is requested, or a table changed in a way that can't be carried on."""
         failures = 0
         try:
             while not stopping.requested():
@@ -152,6 +100,9 @@ class LogPump:
                     connected = self._reader is not None
                     self.read_once(stopping)
                     failures = 0 if connected else failures  # to connect alone is no success yet
+                except SchemaError as error:
+                    hand_over(self._inputs, Halted(error), stopping)
+                    return
                 except MigratorError as error:
                     self.disconnected(error)
                     wait(failures, stopping)

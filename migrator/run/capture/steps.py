@@ -24,26 +24,24 @@ from migrator.ports.log_notes import LogNotes
 from migrator.ports.requests import RequestStore
 from migrator.ports.source import ChunkReader, LoadMeter, LogReader, WatermarkWriter
 from migrator.run.capture.attempt import Attempt
-from migrator.run.capture.load_pump import LoadPump
-from migrator.run.capture.request_pump import RequestPump
-from migrator.run.capture.segment_builder import SegmentBuilder
-from migrator.run.capture.silent_tables import silent_tables
-from migrator.run.capture.source_threads import (
+from migrator.run.capture.inputs import (
     Asked,
     BookRead,
     ChunkBounded,
-    ChunkPump,
     ChunkRead,
     ChunkRefused,
     Input,
     Inputs,
-    LogPump,
     Reconnected,
     Records,
     Sampled,
     Witnessed,
-    WitnessPump,
 )
+from migrator.run.capture.load_pump import LoadPump
+from migrator.run.capture.request_pump import RequestPump
+from migrator.run.capture.segment_builder import SegmentBuilder
+from migrator.run.capture.silent_tables import silent_tables
+from migrator.run.capture.source_threads import ChunkPump, LogPump, WitnessPump
 from migrator.run.lead.resume import begin_notes, emptying
 from migrator.run.progress import Progress
 from migrator.run.steps import Step, no_step
@@ -92,6 +90,7 @@ class CaptureSteps:
 
     Attributes:
         chunks: the dump's workers; there may be more of them after a ``take``. Those no longer wanted stay, idle.
+        settled: the end of the last batch that the event log holds as a whole; None where it holds none.
     """
 
     def __init__(
@@ -124,6 +123,7 @@ class CaptureSteps:
         self._pacer = Pacer(limits, book.pace, metered=ports.load is not None)
         self._dirty = self._load_noted = self._warned = False
         self._stored_notes = stored.notes if stored else ()
+        self.settled = stored.position if stored else None
         begin_notes(self._notes, stored, book)
         self.log = LogPump(ports.log_reader, stored.position if stored else None, inputs, progress, step)
         started = self.log.start()  # on a first start, dumps begin only after the log is being kept for us
@@ -286,6 +286,8 @@ class CaptureSteps:
             return
         self._writer.append(content)
         self._step("capture.appended")
+        if content.ends_transaction and not content.continues:
+            self.settled = checkpoint.position
         self._dirty, self._emptying, self._stored_notes = False, False, checkpoint.notes
         # Only now may the source forget: the event log holds everything up to here durably (I5).
         self.log.acknowledge(checkpoint.position)

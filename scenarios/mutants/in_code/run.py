@@ -21,6 +21,11 @@ _STRUCTURE = (
 
 RUN = (
     *mutants_of(
+        "migrator/run/capture/loop.py", ("tests/unit/run/capture/test_capture_loop.py",),
+        ("a halt waits for nothing", "if done or time.monotonic()", "if True or time.monotonic()"),
+        ("what was read before a halt is read again", "steps.write(gate.admit)\n                    self._await", "self._await"),
+    ),
+    *mutants_of(
         "migrator/run/apply/fitting.py", _STRUCTURE,
         ("a needed column that rows lack is NULL", "if needed and rows:", "if False:"),
         ("a column of another type stays", "return [name for name in unfit if name in found.names()]", "return []"),
@@ -33,12 +38,19 @@ RUN = (
     *mutants_of(
         "migrator/adapters/sources/postgres/log/schema_change.py", _STRUCTURE,
         ("needed columns may go", "if not known.needs(column.name):\n            continue", "continue"),
+        ("a limit may shrink", "wider or (older and", "wider or (True and"),
+    ),
+    *mutants_of(
+        "migrator/adapters/sources/postgres/log/relations.py", _STRUCTURE,
+        ("changes under a structure that was passed by are read", "raise self._passed[oid]", "pass"),
     ),
     *mutants_of(
         "migrator/adapters/sources/binlog/tables/captured_tables.py", _STRUCTURE,
-        ("any statement of columns goes on", "if statement.columns and not self._needed(statement):", "if statement.columns:"),
-        ("nobody notes what nothing needed", "self._changed(table, statement.columns)", "pass"),
-        ("computed columns don't follow others", "or name in computed)", "or False)"),
+        ("any statement of columns goes on", "if needed and not needed <= self._merely_named(table, statement):", "if False:"),
+        ("nobody notes what nothing needed", "self._changed(table, [name for", "(lambda *_: None)(table, [name for"),
+        ("computed columns don't follow others", "or name in computed}", "or False}"),
+        ("a dump answers what is done after it was asked for", "and track.position().order < self.answered[table]", ""),
+        ("a column of another type is taken for a renamed one", "for old, new in statement.renamed if new in", "for old, new in [statement.columns[:2]] if new in"),
     ),
     *mutants_of(
         "migrator/adapters/sources/binlog/tables/noted.py", _STRUCTURE,

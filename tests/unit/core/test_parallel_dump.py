@@ -19,7 +19,8 @@ from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.requests.request import WHOLE, RequestBook, Scope
 from migrator.model.table import TableId, TableSchema
 from migrator.run.capture.fair_inputs import FairInputs
-from migrator.run.capture.source_threads import ChunkBounded, ChunkPump, ChunkRead, Input, Inputs, Records
+from migrator.run.capture.inputs import ChunkBounded, ChunkRead, Input, Inputs, Records
+from migrator.run.capture.source_threads import ChunkPump
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
 from scenarios.mutants.broken_capture import AS_THEY_COME, GROWN_RANGE_CUT

@@ -144,10 +144,12 @@ def test_the_witness_must_not_be_taken_after_the_select(
     """T1 becomes visible between the SELECT and what is read after it, which then claims too much."""
 
     class Reader(engine.chunk_reader):  # type: ignore[misc, name-defined]
-        def _snapshot(self, request: ChunkRequest, schema: TableSchema) -> tuple[BulkResult, Witness]:
-            selected, witness = super()._snapshot(request, schema)
+        def _snapshot(
+            self, request: ChunkRequest, schema: TableSchema
+        ) -> tuple[BulkResult, Witness, TableSchema]:
+            selected, witness, read = super()._snapshot(request, schema)
             t1.finish()
-            return selected, self._begin_view(self._connection) if late else witness
+            return selected, self._begin_view(self._connection) if late else witness, read
 
     with started(engine, one_row) as (log, schema):
         with hanging_update(engine, one_row, log) as t1:

@@ -1,4 +1,4 @@
-"""How capture begins: a source that can't be read yet is tried again, any other problem ends it."""
+"""How capture begins and halts: a source that can't be read yet is tried again, any other problem ends it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from typing import Any, cast
 
 import pytest
 
-from migrator.adapters.memory.eventlog import MemoryEventLog, MemoryRoom
+from migrator.adapters.memory.eventlog import MemoryEventLog, MemoryRoom, MemorySegmentWriter
 from migrator.adapters.memory.requests import MemoryRequests
-from migrator.errors import ConnectionFailed, MigratorError, SourceError
+from migrator.errors import ConnectionFailed, MigratorError, SchemaError, SourceError
+from migrator.model.event import LogProgress, LogRecord
 from migrator.model.limits import CaptureLimits
+from migrator.model.position import Position
+from migrator.model.progress import Checkpoint
 from migrator.run.capture import source_threads
 from migrator.run.capture.attempt import Attempt
 from migrator.run.capture.loop import CaptureLoop, SourcePorts
@@ -40,6 +43,16 @@ def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source_threads, "RETRY_WAITS_S", (0.01,))
 
 
+class NoChunks:
+    """A chunk reader of a source without tables."""
+
+    def witness(self) -> None:
+        return None
+
+    def close(self) -> None:
+        pass
+
+
 def capture(log: RefusingLog, progress: Progress) -> CaptureLoop:
     ports = SourcePorts(cast(Any, lambda: log), cast(Any, None), None)
     return CaptureLoop(
@@ -65,6 +78,66 @@ def test_a_stop_ends_the_waiting() -> None:
     thread = threading.Thread(target=lambda: capture(log, Progress()).run(stopping))
     thread.start()
     while log.starts < 2:
+        assert thread.is_alive()
+    stopping.request()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+class HaltingLog:
+    """A log reader that delivers one place, then a change that can't be carried on."""
+
+    def __init__(self) -> None:
+        self.records: list[list[LogRecord]] = [[LogProgress(Position(7, "7"))]]
+
+    def start(self, after: Position | None) -> Position:
+        return after or Position(5, "5")
+
+    def read(self, timeout_s: float) -> list[LogRecord]:
+        if self.records:
+            return self.records.pop()
+        raise SchemaError("table t changed", where="t at place 8")
+
+    def acknowledge(self, position: Position) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_halt_comes_once_all_that_was_captured_before_it_is_applied() -> None:
+    """The mapping that was made for those rows is the only one that can map them."""
+    log, stopping, progress = MemoryEventLog(), Stopping(), Progress()
+    ports = SourcePorts(cast(Any, HaltingLog), cast(Any, NoChunks), None)
+    attempt = Attempt({}, Checkpoint(Position(5, "5")), CaptureLimits(), "1-a")
+    writer = MemorySegmentWriter(log, 1)
+    loop = CaptureLoop(ports, attempt, writer, MemoryRequests(), MemoryRoom(log), progress)
+    thread = stopping.thread("capture", lambda: loop.run(stopping))
+    while not progress.snapshot().warnings:
+        assert thread.is_alive()
+    assert "what was captured before it is applied" in progress.snapshot().warnings[0]
+    last = writer.last()
+    assert last is not None
+    assert last.checkpoint.position == Position(7, "7")
+    progress.set(applied=Position(6, "6"))
+    thread.join(0.3)
+    assert thread.is_alive(), "something is still to be applied"
+    progress.set(applied=Position(7, "7"))
+    thread.join(10)
+    assert not thread.is_alive()
+    with pytest.raises(SchemaError, match="table t changed"):
+        stopping.raise_failure()
+
+
+def test_a_stop_ends_the_waiting_for_what_is_still_to_be_applied() -> None:
+    log, stopping, progress = MemoryEventLog(), Stopping(), Progress()
+    ports = SourcePorts(cast(Any, HaltingLog), cast(Any, NoChunks), None)
+    attempt = Attempt({}, Checkpoint(Position(5, "5")), CaptureLimits(), "1-a")
+    loop = CaptureLoop(
+        ports, attempt, MemorySegmentWriter(log, 1), MemoryRequests(), MemoryRoom(log), progress
+    )
+    thread = stopping.thread("capture", lambda: loop.run(stopping))
+    while not progress.snapshot().warnings:
         assert thread.is_alive()
     stopping.request()
     thread.join(10)

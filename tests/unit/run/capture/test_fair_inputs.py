@@ -10,7 +10,7 @@ from migrator.model.event import ChangeRun, TransactionPart
 from migrator.model.position import Position
 from migrator.run.capture import fair_inputs
 from migrator.run.capture.fair_inputs import FairInputs
-from migrator.run.capture.source_threads import Records, Witnessed
+from migrator.run.capture.inputs import Records, Witnessed
 
 
 def records(size_bytes: int) -> Records:

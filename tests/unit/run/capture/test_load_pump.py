@@ -13,9 +13,9 @@ from migrator.errors import ConnectionFailed
 from migrator.model.limits import CaptureLimits
 from migrator.model.load import Load
 from migrator.run.capture.attempt import Attempt
+from migrator.run.capture.inputs import Inputs, Sampled
 from migrator.run.capture.load_pump import LoadPump
 from migrator.run.capture.loop import CaptureLoop, SourcePorts
-from migrator.run.capture.source_threads import Inputs, Sampled
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
 from scenarios.simulation.clients import initial_rows

@@ -18,9 +18,9 @@ from migrator.model.progress import TableDump
 from migrator.model.requests.request import WHOLE, Pace, RequestBook, RequestState, Scope
 from migrator.model.table import TableSchema
 from migrator.run.capture.attempt import Attempt
+from migrator.run.capture.inputs import BookRead, Inputs
 from migrator.run.capture.loop import CaptureLoop, SourcePorts
 from migrator.run.capture.request_pump import RequestPump
-from migrator.run.capture.source_threads import BookRead, Inputs
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
 from scenarios.simulation.clients import initial_rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -20,6 +21,7 @@ from migrator.adapters.sources.binlog.tables.noted import (
     refuse_changed,
 )
 from migrator.errors import SchemaError
+from migrator.model.position import Position
 from migrator.model.table import Column, TableId, TableSchema
 from migrator.ports.log_notes import LogNotes
 
@@ -128,8 +130,13 @@ def test_both_notes_of_a_table_stand_beside_each_other() -> None:
     assert "columns" not in later.of(T)
 
 
-def judged(columns: tuple[str, ...], computed: tuple[str, ...] = ()) -> tuple[str, list[tuple[str, ...]]]:
-    """Why a statement of these columns is refused, and what is noted of it: the mapping needs ``v``."""
+def judged(
+    columns: tuple[str, ...],
+    computed: tuple[str, ...] = (),
+    renamed: tuple[tuple[str, str], ...] = (),
+    answered_to: int = 0,
+) -> tuple[str, list[tuple[str, ...]]]:
+    """Why a statement behind place 5 is refused, and what is noted of it: the mapping needs ``v``."""
     names = ("k", "v", "w")
     schema = TableSchema(T, tuple(Column(n, "int32", False, "int") for n in names), ("k",), frozenset("v"))
     noted: list[tuple[str, ...]] = []
@@ -143,8 +150,10 @@ def judged(columns: tuple[str, ...], computed: tuple[str, ...] = ()) -> tuple[st
         False,
         lambda _, c: noted.append(tuple(c)),
     )
-    statement = Statement(StatementKind.ALTERED, "", (T,), (), "it may change rows", columns)
-    return tables.judged(statement, cast(Any, None)).refused, noted
+    tables.answered = {T: answered_to} if answered_to else {}
+    statement = Statement(StatementKind.ALTERED, "", (T,), (), "it may change rows", columns, renamed)
+    track = SimpleNamespace(position=lambda: Position(5, "5"))
+    return tables.judged(statement, cast(Any, track)).refused, noted
 
 
 def test_a_statement_goes_on_where_nothing_needs_its_columns() -> None:
@@ -162,3 +171,28 @@ def test_a_column_that_a_needed_one_is_computed_from_counts() -> None:
     """The server computes stored columns anew where those that they come from get another type."""
     assert judged(("w",), computed=("v",)) == ("it may change rows", [])
     assert judged(("w",), computed=("w",)) == ("", [("w",)])
+
+
+def test_a_mapping_that_knows_the_new_name_goes_on() -> None:
+    assert judged(("old", "v"), renamed=(("old", "v"),)) == ("", [("old",)])
+
+
+@pytest.mark.parametrize(
+    ("columns", "renamed"),
+    [
+        pytest.param(("v", "new"), (("v", "new"),), id="the mapping still reads the old name"),
+        pytest.param(("old", "v"), (), id="it may get another type with the name"),
+        pytest.param(("k", "v"), (("k", "v"),), id="both are needed"),
+        pytest.param(("old", "v", "k"), (("old", "v"),), id="another one is changed beside it"),
+    ],
+)
+def test_any_other_change_of_names_stops(
+    columns: tuple[str, ...], renamed: tuple[tuple[str, str], ...]
+) -> None:
+    assert judged(columns, renamed=renamed) == ("it may change rows", [])
+
+
+def test_a_dump_that_was_asked_for_answers_what_was_done_before_it() -> None:
+    """What is done later isn't answered: rows may have been read before it."""
+    assert judged(("v",), answered_to=6) == ("", [])
+    assert judged(("v",), answered_to=5) == ("it may change rows", [])

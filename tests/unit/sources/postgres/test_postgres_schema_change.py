@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from migrator.adapters.sources.postgres.log.pgoutput import Relation
+from migrator.adapters.sources.postgres.log.pgoutput import Relation, Truncate
 from migrator.adapters.sources.postgres.log.relations import WATERMARK_ID, RelationFacts, Relations
 from migrator.adapters.sources.postgres.log.schema_change import carried_on
 from migrator.errors import SchemaError
@@ -208,3 +208,34 @@ def test_what_the_catalog_could_not_show_yet_is_looked_at_again() -> None:
         known.check_again()
     assert "its key changed" in caught.value.cause
     assert not known.in_doubt()
+
+
+def test_a_structure_that_was_only_passed_by_stops_where_a_change_comes_under_it() -> None:
+    """A mapping was adapted to a renamed column: the server sends again what was delivered under the old name."""
+    renamed = replace(KNOWN, columns=(ID, replace(NAME, name="title")), needed=frozenset({"title"}))
+    facts = iter([RelationFacts(seen(ID, NAME), renamed), RelationFacts(seen(*renamed.columns), renamed)])
+    known = Relations([renamed], lambda *_: next(facts))
+    known.follow({AT: 5}, {}, {})
+    assert known.see(relation(), (7,), PLACE, WHERE, passing=True) is None
+    assert known.touched(Truncate(0, (5,)))
+    with pytest.raises(SchemaError, match="can't be carried on"):
+        known.check_known(5)
+    assert known.see(relation(), (8,), PLACE + 1, WHERE) is None
+    known.check_known(5)
+    assert known.captured(5) is not None
+
+
+def test_a_structure_that_is_not_passed_by_stops_at_once() -> None:
+    renamed = replace(KNOWN, columns=(ID, replace(NAME, name="title")), needed=frozenset({"title"}))
+    known = Relations([renamed], lambda *_: RelationFacts(seen(ID, NAME), renamed))
+    known.follow({AT: 5}, {}, {})
+    with pytest.raises(SchemaError):
+        known.see(relation(), (7,), PLACE, WHERE)
+
+
+def test_a_place_before_a_limit_was_lifted_is_read_on() -> None:
+    """The structure that reading began with is the present one; a change that comes now is told from that."""
+    lifted = replace(KNOWN, columns=(ID, replace(NAME, source_type="text")))
+    assert carried_on(lifted, seen(ID, NAME), lifted, WHERE).columns == KNOWN.columns
+    with pytest.raises(SchemaError, match="can't be carried on"):
+        carried_on(lifted, seen(ID, NAME), KNOWN, WHERE)

@@ -48,6 +48,12 @@ def columns_of(clause: str) -> tuple[str, ...]:
     return next((found.groups() for one in _COLUMNS if (found := one.match(clause))), ())
 
 
+def renamed_by(clause: str) -> tuple[str, str] | None:
+    """The old and the new name of a column that a clause renames, and leaves as it is; None of another clause."""
+    found = _COLUMNS[-1].match(clause)
+    return None if found is None else (found[1], found[2])
+
+
 def clauses_of(words: Sequence[str]) -> list[str]:
     """The clauses of an ALTER TABLE: split at commas outside parentheses."""
     clauses: list[list[str]] = [[]]

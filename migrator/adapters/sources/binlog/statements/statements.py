@@ -16,6 +16,7 @@ from migrator.adapters.sources.binlog.statements.alter_clauses import (
     clauses_of,
     columns_of,
     may_change,
+    renamed_by,
     why_refused,
 )
 from migrator.adapters.sources.binlog.statements.definitions import is_unknown
@@ -84,6 +85,7 @@ class Statement:
             commits by itself.
         columns: names of the columns that it drops, redefines or renames, if nothing else stands in its way: where
             no mapping needs any of them, it can be carried on.
+        renamed: old and new names of those among them that only get another name.
     """
 
     kind: StatementKind
@@ -92,6 +94,7 @@ class Statement:
     indexes: tuple[str, ...] = ()
     refused: str = ""
     columns: tuple[str, ...] = ()
+    renamed: tuple[tuple[str, str], ...] = ()
 
 
 IsCaptured = Callable[[TableId], TableId | None]
@@ -378,7 +381,9 @@ def _altered(cursor: Words, captured: IsCaptured, logs_cascades: bool) -> Statem
     changing = [] if why else [clause for clause in clauses if columns_of(clause)]
     columns = tuple(dict.fromkeys(unquoted(name) for clause in changing for name in columns_of(clause)))
     why = may_change(changing[0]) if changing else why
-    return Statement(StatementKind.ALTERED, "", (known,), indexes, why, columns)
+    pairs = [names for clause in changing if (names := renamed_by(clause)) is not None]
+    merely = tuple((unquoted(old), unquoted(new)) for old, new in pairs)
+    return Statement(StatementKind.ALTERED, "", (known,), indexes, why, columns, merely)
 
 
 def _new_name(cursor: Words) -> TableId | None:

@@ -100,6 +100,8 @@ class CapturedTables:
         changed: told of columns that a statement changes and no mapping needs.
 
     ``former`` says what of the log is of other tables that had a captured name before; none unless it is set.
+    ``answered`` says up to which place of the log statements are answered by a dump of all of a table's rows that was
+    asked for since: it reads them as they are afterwards.
     """
 
     def __init__(
@@ -125,6 +127,7 @@ class CapturedTables:
         self._key_indexes = {table: found.key_index for table, found in catalog.items()}
         self._layouts: dict[bytes, LoggedTable | None] = {}
         self.former = FormerTables()
+        self.answered: Mapping[TableId, int] = {}
 
     def captured(self, table: TableId) -> TableId | None:
         """The captured table of that name; for an empty table name, whether the database is ours."""
@@ -148,20 +151,36 @@ class CapturedTables:
             return Statement(StatementKind.OTHER)
         if any(self._loses_key(table, statement.indexes) for table in statement.tables):
             return replace(statement, refused="the index is gone that the table's key comes from")
-        if statement.columns and not self._needed(statement):
-            (table,) = statement.tables
-            self._changed(table, statement.columns)
-            return replace(statement, refused="")
-        return statement
-
-    def _needed(self, statement: Statement) -> bool:
-        """Tells whether a mapping needs a column that a statement changes, or one that is computed from others."""
+        if not statement.columns:
+            return statement
         (table,) = statement.tables
+        needed = self._needed(table, statement)
+        if table in self.answered and track.position().order < self.answered[table]:
+            return replace(statement, refused="")
+        if needed and not needed <= self._merely_named(table, statement):
+            return statement
+        self._changed(table, [name for name in statement.columns if name.lower() not in needed])
+        return replace(statement, refused="")
+
+    def _needed(self, table: TableId, statement: Statement) -> set[str]:
+        """The columns, in small letters, that a statement changes and a mapping needs, also those computed from
+        others."""
         schema, found = self._schemas[table], self._catalog.get(table)
         names = {name.lower() for name in statement.columns}
         computed = found.computed if found is not None else frozenset[str]()
         known = {*schema.names(), *statement.columns}
-        return any(schema.needs(name) for name in known if name.lower() in names or name in computed)
+        touched = {name for name in known if name.lower() in names or name in computed}
+        return {name.lower() for name in touched if schema.needs(name)}
+
+    def _merely_named(self, table: TableId, statement: Statement) -> set[str]:
+        """The columns, in small letters, that only get the name by which the mapping knows them by now.
+
+        A mapping that was adapted reads on under the new name; rows of before have the same values under the old one.
+        """
+        schema = self._schemas[table]
+        return {
+            new.lower() for old, new in statement.renamed if new in schema.names() and not schema.needs(old)
+        }
 
     def _loses_key(self, table: TableId, indexes: Collection[str]) -> bool:
         """Tells whether the index that a captured table's key comes from is among these, which are gone."""

@@ -158,6 +158,7 @@ class BinlogReader(ABC):
             queries = QueryEvents(server.charsets, self._dialect.mariadb)
             return StatementReader(self._source.server.database, queries, server.logs_cascades, ways)
 
+        tables.answered = {table: end.order for table in tables.names() if self._notes.answered(table)}
         tables.former = self._former(begin, end, statements(), tables)
         self._stream = self._open_stream(begin)
         self._assembler = TransactionAssembler(

@@ -65,7 +65,7 @@ from migrator.adapters.sources.postgres.reflection import Query, at_one_moment, 
 from migrator.adapters.sources.postgres.settings import WATERMARK, PostgresSource
 from migrator.adapters.sources.postgres.watched import BriefConnection, SilentSource, within
 from migrator.connections.same_server import SameServer
-from migrator.errors import ConnectionFailed, SourceError
+from migrator.errors import ConnectionFailed, SchemaError, SourceError
 from migrator.model.event import (
     LogRecord,
     MarkKind,
@@ -131,13 +131,14 @@ class PostgresLogReader:
         self._part = OpenPart()
         self._first_index = 0
         self._partial = False
+        self._halt: SchemaError | None = None
 
     def start(self, after: Position | None) -> Position:
         """See ``LogReader.start``; None starts at the slot's confirmed place (its creation, for a new slot)."""
         self.close()
         schemas = self._relations.schemas()
         self._relations = Relations(schemas, self._look_up)
-        self._transaction, self._skipping, self._partial = None, False, False
+        self._transaction, self._skipping, self._partial, self._halt = None, False, False, None
         needed = partial(missing_for, self._source)
         needs = needed_in(schemas)
         self._unlogged = UnloggedChanges(self._source, self._notes, after is not None, needed, needs)
@@ -190,7 +191,23 @@ class PostgresLogReader:
                 stream.wait(_ASK_AGAIN_S)
 
     def read(self, timeout_s: float) -> list[LogRecord]:
-        """See ``LogReader.read``. Also sends feedback, so call it at least every few seconds."""
+        """See ``LogReader.read``. Also sends feedback, so call it at least every few seconds.
+
+        What was read before a change that can't be carried on is delivered first.
+        """
+        halt, self._halt = self._halt, None
+        if halt is not None:
+            raise halt
+        try:
+            return self._read(timeout_s)
+        except SchemaError as error:
+            records = self._records.take()
+            if not records:
+                raise
+            self._halt = error
+            return records
+
+    def _read(self, timeout_s: float) -> list[LogRecord]:
         stream, incoming = self._started()
         every_s = _LOOK_AGAIN_S if self._relations.in_doubt() else _LOOK_EVERY_S
         if time.monotonic() - self._looked_at > every_s:
@@ -315,7 +332,8 @@ class PostgresLogReader:
             begin = self._begun()
             if self._relations.is_other(message, begin.final_lsn):
                 self._look_for_unlogged()  # which says more, unless it is over already
-            schema = self._relations.see(message, (begin.xid,), begin.final_lsn, self._where())
+            where, passing = self._where(), self._skipping
+            schema = self._relations.see(message, (begin.xid,), begin.final_lsn, where, passing)
             if schema is not None:
                 self._hand_out_part()
                 self._records.append(SchemaChange(schema))
@@ -332,6 +350,7 @@ class PostgresLogReader:
     def _other_change(self, message: RowMessage) -> None:
         """A row change that no codec reads: our watermark, a table that nobody captures, or one that isn't
         whole."""
+        self._relations.check_known(message.relation_oid)
         table = self._relations.captured(message.relation_oid)
         if table is not None:
             raise unreadable(message, table, self._where())
@@ -352,6 +371,8 @@ class PostgresLogReader:
 
     def _truncate(self, message: Truncate) -> None:
         """Tables emptied by one statement, each a change of its own. The log has none of a partition alone."""
+        for oid in message.relation_oids:
+            self._relations.check_known(oid)
         for table in filter(None, map(self._relations.captured, message.relation_oids)):
             self._part.empties(table.schema)
             self._unlogged.emptied(table.schema.id, self._begun().xid)

@@ -116,6 +116,7 @@ class Relations:
         self._tables: dict[int, TableId] = {}
         self._former: dict[TableId, int] = {}
         self._in_doubt: dict[TableId, _InDoubt] = {}
+        self._passed: dict[int, SchemaError] = {}
         self._root: Relation | None = None
         self._by_half: dict[int, int] = {}
 
@@ -149,16 +150,24 @@ class Relations:
 
     def touched(self, message: object) -> bool:
         """Tells whether a message that no codec reads tells of a change of captured tables."""
+        oids: Sequence[int] = ()
         if isinstance(message, Truncate):
-            return any(map(self.captured, message.relation_oids))
-        return isinstance(message, RowMessage) and self.captured(message.relation_oid) is not None
+            oids = message.relation_oids
+        elif isinstance(message, RowMessage):
+            oids = (message.relation_oid,)
+        return any(oid in self._captured or oid in self._passed for oid in oids)
+
+    def check_known(self, oid: int) -> None:
+        """Raises ``SchemaError`` where a change comes under a structure that was only passed by (see ``see``)."""
+        if oid in self._passed:
+            raise self._passed[oid]
 
     def is_watermark(self, oid: int) -> bool:
         """Tells whether the relation is our own watermark table."""
         return oid in self._watermark
 
     def see(
-        self, relation: Relation, transaction: TransactionId, place: int, where: str
+        self, relation: Relation, transaction: TransactionId, place: int, where: str, passing: bool = False
     ) -> TableSchema | None:
         """Takes a Relation message in; returns the new row schema if it changed. Raises SchemaError,
         named.
@@ -168,6 +177,8 @@ class Relations:
             transaction: in which it came.
             place: that transaction's in the log.
             where: the same in words.
+            passing: whether the transaction was delivered before. A mapping that was adapted since may need what the
+                table had no more then: that is an error only if a change comes that wasn't delivered.
         """
         name = TableId(relation.schema, relation.name)
         if name == WATERMARK_ID:
@@ -182,10 +193,19 @@ class Relations:
         known = self._known[table]
         facts = self._lookup(relation, table, transaction)
         self._in_doubt.pop(table, None)
+        try:
+            self._check_numbers(table, facts, where)
+            schema = carried_on(known, facts.columns, facts.now, where)
+        except SchemaError as error:
+            if not passing:
+                raise
+            self._passed[relation.oid] = error
+            self._captured.pop(relation.oid, None)
+            self._forget_heads(relation.oid)
+            return None
+        self._passed.pop(relation.oid, None)
         if not facts.current:
             self._in_doubt[table] = _InDoubt(relation, transaction, known, where)
-        self._check_numbers(table, facts, where)
-        schema = carried_on(known, facts.columns, facts.now, where)
         self._root = relation
         self._capture(relation, schema)
         self._known[table] = schema

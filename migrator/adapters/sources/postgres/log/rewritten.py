@@ -104,7 +104,7 @@ class Structure:
         return ""
 
     def noted_after(self, earlier: Structure | None, needs: Needs) -> Structure:
-        """This look, with what an earlier one noted of columns that nothing needs, also of those that are gone."""
+        """Returns this look, with what an earlier one noted of columns that nothing needs, gone ones too."""
         if earlier is None:
             return self
         columns = {name: facts for name, facts in earlier.columns.items() if not needs(name)}

@@ -40,7 +40,8 @@ def carried_on(
         if not known.needs(column.name):
             continue
         if column.name in found:
-            _check_same(known, column, found[column.name], where)
+            older = now is not None and column.source_type == _declared(now, column.name)
+            _check_same(known, column, found[column.name], where, older=older)
         elif place < len(seen):
             raise _stop(
                 known,
@@ -66,8 +67,17 @@ def carried_on(
     return known if changed.columns == known.columns else changed
 
 
-def _check_same(known: TableSchema, old: Column, new: Column, where: str) -> None:
-    if old.type != new.type or not _same_or_wider(old.source_type, new.source_type):
+def _declared(table: TableSchema, name: str) -> str:
+    return next((column.source_type for column in table.columns if column.name == name), "")
+
+
+def _check_same(known: TableSchema, old: Column, new: Column, where: str, older: bool) -> None:
+    """``older``: the known column is as the catalog has it, so a place that shows another one is of before a change.
+
+    What that did to rows is told by looks at the catalog (see ``rewritten``).
+    """
+    wider = _same_or_wider(old.source_type, new.source_type)
+    if old.type != new.type or not (wider or (older and _same_or_wider(new.source_type, old.source_type))):
         raise _stop(
             known, f"column {old.name!r} changed its type from {old.source_type} to {new.source_type}", where
         )

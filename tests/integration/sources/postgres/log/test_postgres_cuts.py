@@ -20,7 +20,8 @@ from migrator.model.event import LogRecord, RowChange, TransactionPart
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint
 from migrator.model.table import TableSchema
-from migrator.run.capture.source_threads import Inputs, LogPump, Reconnected, Records
+from migrator.run.capture.inputs import Inputs, Reconnected, Records
+from migrator.run.capture.source_threads import LogPump
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
 from tests.fix_postgres_history import CuttingProxy, history
