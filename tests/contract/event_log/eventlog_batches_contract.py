@@ -167,8 +167,18 @@ class EventLogBatchesContract(EventLogMaker):
         assert pairs(read(log.reader(), 1).deltas[0].after) == [(2,)]
         writer.append(inserted(3, 3, ends=False))
         writer.append(content(3, images((3, 1, 1, 4), schema=NARROWER)))
+        within = read(log.reader(), 2)
+        assert within.last == 4, "a transaction is never cut"
+        assert within.deltas[0].schema == NARROWER, "of a column that not all rows have nothing is left"
+        assert pairs(within.deltas[0].after) == [(3,), (4,)]
+
+    def test_a_key_that_changes_within_a_transaction_is_refused(self, log: EventLogUnderTest) -> None:
+        writer = log.writer(1)
+        writer.append(inserted(1, 1, ends=False))
+        other = replace(ITEM, key=ITEM.names())
+        writer.append(content(1, images((1, 1, 1, 2, "b"), schema=other)))
         with pytest.raises(EventLogError):
-            log.reader().read(2, 10, 0)
+            log.reader().read(0, 10, 0)
 
     # -- invariant ------------------------------------------------------------------------------------------------
 
