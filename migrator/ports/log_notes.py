@@ -3,11 +3,32 @@ process."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 
 from migrator.model.table import TableId
 
 Notes = tuple[tuple[TableId, str], ...]
+RENAMED = "renamed"
+"""The part of a note, where it is a JSON object, that tells new names of columns by their old ones: the one part that
+isn't the adapter's affair alone, since copies of the rows that others keep have the old names."""
+
+
+def renamed_in(notes: Notes) -> dict[TableId, Mapping[str, str]]:
+    """Returns the columns that got another name and kept their values, new names by old ones, of each table."""
+    found: dict[TableId, Mapping[str, str]] = {}
+    for table, text in notes:
+        parts = json.loads(text or "{}")
+        if isinstance(parts, dict) and parts.get(RENAMED):
+            found[table] = dict(parts[RENAMED])
+    return found
+
+
+def with_renamed(known: Mapping[str, str], more: Mapping[str, str]) -> dict[str, str]:
+    """Names that were given later, put behind those known: a column renamed twice leads to its last name."""
+    followed = {old: more.get(new, new) for old, new in known.items()}
+    first = {old: new for old, new in more.items() if old not in known.values()}
+    return {old: new for old, new in {**followed, **first}.items() if old != new}
 
 
 class LogNotes:

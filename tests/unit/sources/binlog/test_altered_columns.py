@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -15,7 +16,7 @@ from migrator.adapters.sources.binlog.statements.statements import Statement, St
 from migrator.adapters.sources.binlog.tables.agreement import agrees
 from migrator.adapters.sources.binlog.tables.captured_tables import CapturedTables, CatalogTable
 from migrator.adapters.sources.binlog.tables.noted import (
-    note_changed,
+    NotedChanges,
     note_former,
     noted_former,
     refuse_changed,
@@ -23,7 +24,7 @@ from migrator.adapters.sources.binlog.tables.noted import (
 from migrator.errors import SchemaError
 from migrator.model.position import Position
 from migrator.model.table import Column, TableId, TableSchema
-from migrator.ports.log_notes import LogNotes
+from migrator.ports.log_notes import LogNotes, renamed_in
 
 T = TableId("shop", "t")
 
@@ -108,9 +109,9 @@ def test_the_log_may_have_another_type_than_the_catalog(
 def test_a_column_changed_unneeded_is_kept_in_mind_until_rows_are_asked_for() -> None:
     notes = LogNotes()
     schema = TableSchema(T, (Column("k", "int32", False, "int"),), ("k",), frozenset({"v"}))
-    note_changed(notes, T, ("w",))
+    NotedChanges(notes).unneeded(T, ("w",))
     refuse_changed(notes, [schema])
-    note_changed(notes, T, ("v", "w"))
+    NotedChanges(notes).unneeded(T, ("v", "w"))
     with pytest.raises(SchemaError, match=r"changed while no mapping did") as refused:
         refuse_changed(notes, [schema])
     assert refused.value.where == "shop.t, column v"
@@ -122,7 +123,7 @@ def test_a_column_changed_unneeded_is_kept_in_mind_until_rows_are_asked_for() ->
 def test_both_notes_of_a_table_stand_beside_each_other() -> None:
     notes = LogNotes()
     note_former(notes, T, 7)
-    note_changed(notes, T, ("v",))
+    NotedChanges(notes).unneeded(T, ("v",))
     assert noted_former(notes, [T]) == {T: 7}
     later = LogNotes()
     later.begin(notes.kept(), asked=[T])
@@ -130,25 +131,41 @@ def test_both_notes_of_a_table_stand_beside_each_other() -> None:
     assert "columns" not in later.of(T)
 
 
+class Told:
+    """Keeps what is said of columns."""
+
+    def __init__(self, unneeded: list[tuple[str, ...]]):
+        self.columns = unneeded
+
+    def unneeded(self, table: TableId, columns: Sequence[str]) -> None:
+        self.columns.append(tuple(columns))
+
+    def renamed(self, table: TableId, names: Sequence[tuple[str, str]]) -> None:
+        """See ``test_a_new_name_is_noted_for_the_mapping_that_is_adapted``."""
+
+
 def judged(
     columns: tuple[str, ...],
     computed: tuple[str, ...] = (),
     renamed: tuple[tuple[str, str], ...] = (),
     answered_to: int = 0,
+    now: tuple[str, ...] = (),
 ) -> tuple[str, list[tuple[str, ...]]]:
     """Why a statement behind place 5 is refused, and what is noted of it: the mapping needs ``v``."""
     names = ("k", "v", "w")
     schema = TableSchema(T, tuple(Column(n, "int32", False, "int") for n in names), ("k",), frozenset("v"))
     noted: list[tuple[str, ...]] = []
+    columns_now = tuple(Column(n, "int32", False, "int") for n in now)
+    later = CatalogTable(replace(schema, columns=columns_now), frozenset()) if now else None
     known = {T: CatalogTable(schema, frozenset(), computed=frozenset(computed))}
     tables: Any = CapturedTables(
         [schema],
         known,
-        lambda _: None,
+        lambda _: later,
         cast(Any, None),
         cast(Any, None),
         False,
-        lambda _, c: noted.append(tuple(c)),
+        Told(noted),
     )
     tables.answered = {T: answered_to} if answered_to else {}
     statement = Statement(StatementKind.ALTERED, "", (T,), (), "it may change rows", columns, renamed)
@@ -196,3 +213,20 @@ def test_a_dump_that_was_asked_for_answers_what_was_done_before_it() -> None:
     """What is done later isn't answered: rows may have been read before it."""
     assert judged(("v",), answered_to=6) == ("", [])
     assert judged(("v",), answered_to=5) == ("it may change rows", [])
+
+
+def test_a_name_that_was_put_back_goes_on() -> None:
+    assert judged(("v", "x"), renamed=(("v", "x"),), now=("k", "v", "w")) == ("", [])
+    assert judged(("v", "x"), renamed=(("v", "x"),), now=("k", "x", "w"))[0]
+    assert judged(("v", "x", "w"), renamed=(("v", "x"),), now=("k", "v", "w"))[0]
+
+
+def test_a_new_name_is_noted_for_the_mapping_that_is_adapted() -> None:
+    notes = LogNotes()
+    NotedChanges(notes).renamed(T, [("v", "x")])
+    NotedChanges(notes).unneeded(T, ["w"])
+    assert renamed_in(notes.kept()) == {T: {"v": "x"}}
+    NotedChanges(notes).renamed(T, [("x", "y"), ("u", "t")])
+    assert renamed_in(notes.kept()) == {T: {"v": "y", "u": "t"}}
+    NotedChanges(notes).renamed(T, [("y", "v")])
+    assert renamed_in(notes.kept()) == {T: {"u": "t"}}

@@ -69,3 +69,12 @@ def test_a_needed_column_is_noted_as_it_is_now() -> None:
 def test_a_note_of_before_columns_had_a_file_is_read() -> None:
     known = Structure.from_json([5, FILE, {"k": [1, "100"]}, {}])
     assert known.columns == {"k": ColumnFacts(1, "100", FILE)}
+
+
+def test_a_column_is_followed_by_its_number_under_another_name() -> None:
+    other = replace(BEFORE, columns={"k": BEFORE.columns["k"], "x": ColumnFacts(2, "200", FILE)})
+    assert BEFORE.renamed(other) == {"v": "x"}
+    again = replace(BEFORE, columns={**BEFORE.columns, "x": ColumnFacts(3, "200", FILE)})
+    assert BEFORE.renamed(again) == {}
+    dropped = replace(BEFORE, columns={"k": BEFORE.columns["k"], "x": ColumnFacts(3, "200", FILE)})
+    assert BEFORE.renamed(dropped) == {}, "another column, however alike"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from migrator.adapters.sources.binlog.events.table_map import (
     LoggedColumn,
@@ -44,6 +45,18 @@ class CatalogTable:
     virtual: frozenset[str]
     key_index: str = "PRIMARY"
     computed: frozenset[str] = frozenset()
+
+
+class ColumnChanges(Protocol):
+    """A listener for what statements do to columns."""
+
+    def unneeded(self, table: TableId, columns: Sequence[str]) -> None:
+        """Takes columns that are dropped, renamed or get another type, and that no mapping needs."""
+        ...
+
+    def renamed(self, table: TableId, names: Sequence[tuple[str, str]]) -> None:
+        """Takes columns that get another name, old and new, and that a mapping needs."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +110,7 @@ class CapturedTables:
         charsets: of the server.
         dialect: of the engine.
         fold_case: whether table names compare without case (lower_case_table_names is not 0).
-        changed: told of columns that a statement changes and no mapping needs.
+        changes: told of columns that a statement changes.
 
     ``former`` says what of the log is of other tables that had a captured name before; none unless it is set.
     ``answered`` says up to which place of the log statements are answered by a dump of all of a table's rows that was
@@ -112,9 +125,9 @@ class CapturedTables:
         charsets: Charsets,
         dialect: Dialect,
         fold_case: bool,
-        changed: Callable[[TableId, Sequence[str]], None] = lambda table, columns: None,
+        changes: ColumnChanges,
     ):
-        self._changed = changed
+        self._changes = changes
         self._fold = fold_case
         self._ids = {self._folded(schema.id): schema.id for schema in tables}
         self._schemas = {schema.id: schema for schema in tables}
@@ -158,8 +171,11 @@ class CapturedTables:
         if table in self.answered and track.position().order < self.answered[table]:
             return replace(statement, refused="")
         if needed and not needed <= self._merely_named(table, statement):
+            if self._undone(table, statement):
+                return replace(statement, refused="")
+            self._changes.renamed(table, statement.renamed)
             return statement
-        self._changed(table, [name for name in statement.columns if name.lower() not in needed])
+        self._changes.unneeded(table, [name for name in statement.columns if name.lower() not in needed])
         return replace(statement, refused="")
 
     def _needed(self, table: TableId, statement: Statement) -> set[str]:
@@ -171,6 +187,15 @@ class CapturedTables:
         known = {*schema.names(), *statement.columns}
         touched = {name for name in known if name.lower() in names or name in computed}
         return {name.lower() for name in touched if schema.needs(name)}
+
+    def _undone(self, table: TableId, statement: Statement) -> bool:
+        """Tells whether a statement only renames columns that have their old names again by now. Rows of in between
+        have a name that nobody knows any more: they stop by name."""
+        now = self._read_catalog(table)
+        if now is None or len(statement.columns) != 2 * len(statement.renamed):
+            return False
+        names = now.schema.names()
+        return all(old in names and new not in names for old, new in statement.renamed)
 
     def _merely_named(self, table: TableId, statement: Statement) -> set[str]:
         """The columns, in small letters, that only get the name by which the mapping knows them by now.

@@ -3,17 +3,19 @@
 - Up to where its name led to another table (see ``former_tables``).
 - Its columns that were changed while no mapping needed them: rows that were read before have other values there,
   and a mapping that needs such a column one day has to have them read again.
+- Needed columns that only got another name.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from migrator.errors import SchemaError
 from migrator.model.table import TableId, TableSchema
-from migrator.ports.log_notes import LogNotes
+from migrator.ports.log_notes import RENAMED, LogNotes, with_renamed
 
 _FORMER, _CHANGED = "former", "columns"
 
@@ -35,10 +37,22 @@ def noted_former(notes: LogNotes, tables: Iterable[TableId]) -> dict[TableId, in
     return found
 
 
-def note_changed(notes: LogNotes, table: TableId, columns: Collection[str]) -> None:
-    """Notes columns that were dropped, renamed or given another type; nothing needs them now."""
-    noted = _parsed(notes.of(table))
-    _note(notes, table, {**noted, _CHANGED: sorted({*noted.get(_CHANGED, ()), *columns})})
+@dataclass(frozen=True, slots=True)
+class NotedChanges:
+    """Implements ``ColumnChanges``: notes them for the next reader."""
+
+    notes: LogNotes
+
+    def unneeded(self, table: TableId, columns: Sequence[str]) -> None:
+        """See ``ColumnChanges.unneeded``."""
+        noted = _parsed(self.notes.of(table))
+        _note(self.notes, table, {**noted, _CHANGED: sorted({*noted.get(_CHANGED, ()), *columns})})
+
+    def renamed(self, table: TableId, names: Sequence[tuple[str, str]]) -> None:
+        """See ``ColumnChanges.renamed``; a mapping that was adapted reads on under the new name."""
+        noted = _parsed(self.notes.of(table))
+        names_now = with_renamed(noted.get(RENAMED, {}), dict(names))
+        _note(self.notes, table, {**noted, RENAMED: names_now})
 
 
 def refuse_changed(notes: LogNotes, schemas: Iterable[TableSchema]) -> None:

@@ -12,7 +12,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from migrator.adapters.sources.binlog.events.events import HEARTBEATS
@@ -40,7 +39,7 @@ from migrator.adapters.sources.binlog.tables.captured_tables import CapturedTabl
 from migrator.adapters.sources.binlog.tables.former_tables import last_replaced
 from migrator.adapters.sources.binlog.tables.identity import FormerTables
 from migrator.adapters.sources.binlog.tables.noted import (
-    note_changed,
+    NotedChanges,
     note_former,
     noted_former,
     refuse_changed,
@@ -151,7 +150,7 @@ class BinlogReader(ABC):
             server.charsets,
             self._dialect,
             fold_case,
-            partial(note_changed, self._notes),
+            NotedChanges(self._notes),
         )
 
         def statements() -> StatementReader:

@@ -65,7 +65,7 @@ from migrator.adapters.sources.postgres.reflection import Query, at_one_moment, 
 from migrator.adapters.sources.postgres.settings import WATERMARK, PostgresSource
 from migrator.adapters.sources.postgres.watched import BriefConnection, SilentSource, within
 from migrator.connections.same_server import SameServer
-from migrator.errors import ConnectionFailed, SchemaError, SourceError
+from migrator.errors import ConnectionFailed, MigratorError, SchemaError, SourceError
 from migrator.model.event import (
     LogRecord,
     MarkKind,
@@ -201,6 +201,10 @@ class PostgresLogReader:
         try:
             return self._read(timeout_s)
         except SchemaError as error:
+            with contextlib.suppress(
+                MigratorError
+            ):  # what the catalog says more of it is noted for the next reader
+                self._look_for_unlogged()
             records = self._records.take()
             if not records:
                 raise

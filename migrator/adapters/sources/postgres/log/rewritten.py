@@ -103,6 +103,16 @@ class Structure:
                 return f"the attributes of type {name} were changed: all its values are printed otherwise"
         return ""
 
+    def renamed(self, later: Structure) -> dict[str, str]:
+        """The columns that have another name in a later look and are the same by their numbers, new names by old
+        ones."""
+        names = {facts.number: name for name, facts in later.columns.items() if name not in self.columns}
+        return {
+            name: names[facts.number]
+            for name, facts in self.columns.items()
+            if name not in later.columns and facts.number in names
+        }
+
     def noted_after(self, earlier: Structure | None, needs: Needs) -> Structure:
         """Returns this look, with what an earlier one noted of columns that nothing needs, gone ones too."""
         if earlier is None:

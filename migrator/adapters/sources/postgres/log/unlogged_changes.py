@@ -46,7 +46,7 @@ from migrator.adapters.sources.postgres.settings import PostgresSource, chosen_o
 from migrator.errors import SchemaError
 from migrator.model.position import Position
 from migrator.model.table import TableId
-from migrator.ports.log_notes import LogNotes
+from migrator.ports.log_notes import RENAMED, LogNotes, with_renamed
 
 _MEMBERSHIPS = """
 SELECT '', '', p.oid::text || '/' || p.xmin::text FROM pg_catalog.pg_publication p WHERE p.pubname = $1
@@ -332,12 +332,18 @@ class UnloggedChanges:
         if changed:
             raise rewritten(changed)
         for table, now in found.items():
-            noted = now.noted_after(known[table], partial(self._needs, table))
+            before = known[table]
+            noted = now.noted_after(before, partial(self._needs, table))
             self._note(table, _COLUMNS, noted.to_json())
+            if before is not None and (names := before.renamed(now)):
+                self._note(table, RENAMED, with_renamed(self._part(table, RENAMED) or {}, names))
 
     def _structure(self, table: TableId) -> Structure | None:
-        noted = _parsed(self._notes.of(table)).get(_COLUMNS)
+        noted = self._part(table, _COLUMNS)
         return Structure.from_json(noted) if noted else None
+
+    def _part(self, table: TableId, part: str) -> Any:
+        return _parsed(self._notes.of(table)).get(part)
 
 
 def _parsed(note: str) -> dict[str, Any]:
