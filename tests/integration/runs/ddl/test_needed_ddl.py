@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from migrator.errors import MigratorError, SchemaError
 from tests.integration.run_project import Project
-from tests.integration.runs.ddl.altered_shop import ENGINES, begun, halted
+from tests.integration.runs.ddl.altered_shop import ENGINES, begun, changes, halted, judged
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
 
@@ -98,7 +98,35 @@ def test_a_retyped_column_goes_on_once_the_rows_of_its_table_are_asked_for(
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_column_that_joined_mappings_need_stops(
+def test_a_joined_mapping_goes_on_under_a_column_s_new_name(
+    engine: str, request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession
+) -> None:
+    """The mirror's column gets it as well, and keeps its values; a grain is computed from it."""
+    project = begun(engine, request, tmp_path)
+    project.run_here()
+    stopped = halted(
+        project,
+        *changes(1),
+        "ALTER TABLE product RENAME COLUMN price TO cost",
+        "UPDATE product SET cost = cost + 7 WHERE product_id < 9",
+    )
+    assert isinstance(stopped, SchemaError)
+    before = dumped(project)
+    mapping = project.config.parent / "mapping.py"
+    mapping.write_text(mapping.read_text().replace('"price"', '"cost"').replace(".price", ".cost"))
+    project.run_here()
+    project.old.execute("UPDATE product SET cost = cost + 3 WHERE product_id > 30")
+    project.run_here()
+    assert dumped(project) == before
+    assert project.command("verify", "--wait", "30") == 0
+    halted(project, "ALTER TABLE product RENAME COLUMN cost TO price", "UPDATE product SET price = price + 1")
+    mapping.write_text(mapping.read_text().replace('"cost"', '"price"').replace(".cost", ".price"))
+    project.run_here()
+    judged(project)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_column_that_joined_mappings_never_had_stops(
     engine: str, request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession
 ) -> None:
     project = begun(engine, request, tmp_path)

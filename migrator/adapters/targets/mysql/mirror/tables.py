@@ -35,6 +35,7 @@ from migrator.adapters.targets.shared.mirror.columns import (
     outdated,
     refuse_late,
     refuse_newer,
+    renamed,
     too_wide,
     wrong_columns,
 )
@@ -42,6 +43,7 @@ from migrator.errors import TargetError
 from migrator.model.ledger import Ledger
 from migrator.model.reach import VALUE, linked_columns
 from migrator.model.table import Column, TableId, TableSchema
+from migrator.ports.log_notes import Notes, renamed_in
 from migrator.ports.mirror import JoinedTarget
 
 _MOST_COLUMNS = 950  # of InnoDB's 1,017: computed values and numbers of grains come on top
@@ -170,6 +172,7 @@ class MirrorTables:
                 declared = _declared(schema, column.name)
                 self._session.run(f"ALTER TABLE {name} ADD COLUMN {place(column.name)} {declared}")
                 present = self._present(there)
+        self._follow_names(there, schema, needed(schema, targets))
         self._drop_outdated(there, schema, needed(schema, targets))
         present = self._present(there)
         wanted = {one.name: _shown(sql_type(one)) for one in schema.columns}
@@ -178,14 +181,33 @@ class MirrorTables:
         wrong_columns(schema, name, wanted, kept, read)
         return tuple(kept)
 
+    def _follow_names(self, there: TableId, schema: TableSchema, needed_now: Sequence[str]) -> None:
+        """Gives columns the names that they have at the source by now; numbers of grains are computed anew."""
+        wanted = {one.name: _shown(sql_type(one)) for one in schema.columns}
+        held = {name: _shown(kind) for name, kind in self._present(there).items()}
+        known = [*schema.names(), *renamed_in(self._notes()).get(schema.id, {})]
+        present = {name: held[place(name)] for name in known if place(name) in held}
+        for old, new in renamed(schema, self._ledger, present, wanted, needed_now):
+            dropped = [f"DROP COLUMN {quoted(name)}" for name in self._computed_from(there, place(old))]
+            if dropped:
+                self._session.run(f"ALTER TABLE {qualified(there)} {', '.join(dropped)}")
+            self._session.run(f"ALTER TABLE {qualified(there)} RENAME COLUMN {place(old)} TO {place(new)}")
+
+    def _notes(self) -> Notes:
+        return () if self._ledger.checkpoint is None else self._ledger.checkpoint.notes
+
+    def _computed_from(self, there: TableId, column: str) -> list[str]:
+        """The columns with numbers of grains that the server computes from a column (its quoted name)."""
+        rows = self._session.rows(_COMPUTED, [there.schema, there.name, column])
+        return [_text(name) for (name,) in rows]
+
     def _drop_outdated(self, there: TableId, schema: TableSchema, needed_now: Sequence[str]) -> None:
         """Drops what the source has no more, and first the numbers of grains that were computed from it."""
         names = {place(one.name)[1:-1]: _shown(sql_type(one)) for one in schema.columns}
         present = {name[1:-1]: _shown(kind) for name, kind in self._present(there).items()}
         kept = [place(one)[1:-1] for one in needed_now]
         for gone in outdated(present, names, kept, (GRAIN, KEY, ROW)):
-            computed = self._session.rows(_COMPUTED, [there.schema, there.name, quoted(gone)])
-            dropped = [_text(name) for (name,) in computed] + [gone]
+            dropped = [*self._computed_from(there, quoted(gone)), gone]
             clauses = ", ".join(f"DROP COLUMN {quoted(name)}" for name in dropped)
             self._session.run(f"ALTER TABLE {qualified(there)} {clauses}")
 

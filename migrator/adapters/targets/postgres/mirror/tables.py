@@ -24,6 +24,7 @@ from migrator.adapters.targets.shared.mirror.columns import (
     outdated,
     refuse_late,
     refuse_newer,
+    renamed,
     too_wide,
     wrong_columns,
 )
@@ -213,7 +214,11 @@ def _table(
         if column.name.startswith(VALUE) and column.name not in present:
             session.run(f"ALTER TABLE {name} ADD COLUMN {quoted(column.name)} {sql_type(column)}")
     present, wanted = _present(session, place), {column.name: sql_type(column) for column in schema.columns}
-    for gone in outdated(present, wanted, needed(schema, targets)):
+    needed_now = needed(schema, targets)
+    for old, new in renamed(schema, ledger, present, wanted, needed_now):
+        session.run(f"ALTER TABLE {name} RENAME COLUMN {quoted(old)} TO {quoted(new)}")
+        present[new] = present.pop(old)
+    for gone in outdated(present, wanted, needed_now):
         session.run(f"ALTER TABLE {name} DROP COLUMN {quoted(gone)}")
         del present[gone]
     kept = tuple(column for column in schema.names() if column in present)

@@ -9,6 +9,7 @@ from migrator.model.codecs.codec import NEWER
 from migrator.model.ledger import Ledger
 from migrator.model.reach import VALUE
 from migrator.model.table import TableSchema
+from migrator.ports.log_notes import renamed_in
 from migrator.ports.mirror import JoinedTarget
 
 FORMAT = 2
@@ -89,6 +90,26 @@ def outdated(
         name
         for name, kind in present.items()
         if not name.startswith(ours) and wanted.get(name) != kind and name not in needed_now
+    )
+
+
+def renamed(
+    schema: TableSchema,
+    ledger: Ledger,
+    present: Mapping[str, str],
+    wanted: Mapping[str, str],
+    needed_now: Collection[str],
+) -> tuple[tuple[str, str], ...]:
+    """The mirror's columns that the source has under another name by now, old and new: their values stay.
+
+    That they are the same columns the log reader has proved, in the notes of the ledger's checkpoint. ``present``,
+    ``wanted``, ``needed_now``: see ``outdated``, by the source's names.
+    """
+    notes = () if ledger.checkpoint is None else ledger.checkpoint.notes
+    return tuple(
+        (old, new)
+        for old, new in renamed_in(notes).get(schema.id, {}).items()
+        if new in needed_now and new not in present and present.get(old, "") == wanted.get(new)
     )
 
 
