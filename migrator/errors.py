@@ -15,6 +15,7 @@
         ``DamageError``    a segment is missing, torn or corrupt
     ``OutputError``        an output of change events can't be written, or isn't what was left there
     ``FencedError``        another leader with a higher epoch has taken over
+    ``HalfResetError``     a reset of the migration began and isn't finished
     ``RequestError``       a dump request is wrong, or not in a state that allows what was asked
     ``VerifyError``        the comparison can't be made
 
@@ -126,6 +127,10 @@ class OutputError(MigratorError):
 
 class FencedError(MigratorError):
     """A leader with a higher epoch exists: this process must stop and must not write again."""
+
+
+class HalfResetError(MigratorError):
+    """A reset of this migration began and isn't finished: nobody may go on with what is left."""
 
 
 class RequestError(MigratorError):

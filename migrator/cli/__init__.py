@@ -32,6 +32,7 @@ _OURS = {
         "init": "init.init",
         "remap": "remap",
         "repair": "repair.repair",
+        "reset": "reset",
         "run": "run.run",
         "sequences": "sequences",
         "status": "status",
@@ -41,8 +42,8 @@ _OURS = {
 }
 """The module of each command, imported when it is asked for: that takes seconds, in which Ctrl-C must be ours."""
 _PRIVATE = (
-    "check", "try", "run", "status", "dump", "remap", "explain", "events", "verify", "repair", "sequences", "history",
-    "dual-read",
+    "check", "try", "run", "status", "dump", "remap", "explain", "events", "verify", "repair", "reset", "sequences",
+    "history", "dual-read",
 )  # fmt: skip
 """Commands whose files are for this user only. What ``init`` writes is meant to be shared."""
 _OWN_PROCESS = object()

@@ -11,6 +11,7 @@ from migrator.run.commands.fits import unfit
 from migrator.run.commands.grain_proof import REMEDY, Verdict, prove
 from migrator.run.migration import Parts, plans, preflight
 from migrator.wiring import parts as wiring
+from migrator.wiring.half_reset import refuse_half
 from transforms.analysis.plan import MappingPlan
 from transforms.on_spark.explained import grain, links
 
@@ -43,6 +44,7 @@ def check(project: OnSpark, grain_rows: int, value_seconds: float) -> int:
     Some rows of each table, and those that the source suspects, are mapped and tried by the target.
     """
     settings = project.settings
+    refuse_half(settings)
     parts = wiring.parts(settings, project.master, project.options)
     findings = preflight(parts)
     for finding in findings:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from migrator.model.event import Key, TransactionId
 from migrator.model.position import Position
@@ -127,3 +127,15 @@ class Checkpoint:
         """Tells whether any dump is under way, a request's included: rows may then come before those they point
         at."""
         return not all(dump.done for dump in (*self.dumps, *self.requests))
+
+
+def without(checkpoint: Checkpoint, target: str) -> Checkpoint:
+    """Returns a ledger's checkpoint as if this target had never been given any row."""
+    return replace(
+        checkpoint,
+        fed=None if checkpoint.fed is None else tuple(pair for pair in checkpoint.fed if pair[0] != target),
+        awaited=tuple(one for one in checkpoint.awaited if one[0] != target),
+        mapped=None
+        if checkpoint.mapped is None
+        else tuple(replace(one, written=False) if one.target == target else one for one in checkpoint.mapped),
+    )

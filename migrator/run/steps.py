@@ -68,6 +68,9 @@ POINTS: Mapping[str, str] = MappingProxyType(
         "target.committed": "COMMIT has returned",
         "apply.committed": "the apply loop knows that the batch is in the target",
         "apply.released": "the applied segments are released",
+        "reset.noted": "the state folder says that a reset began, nothing is removed (migrator reset)",
+        "reset.marked": "the ledger says so, too (migrator reset)",
+        "reset.removed": "one more thing is removed, or the rows of all target tables (migrator reset)",
     }
 )
 """Every named point and what is true when it is reached."""

@@ -48,7 +48,15 @@ from migrator.run.migration import EventLog, Parts, source_tables
 from migrator.run.progress import Progress
 from migrator.run.steps import step_hook
 from migrator.wiring import target as wiring_target
-from migrator.wiring.coordination import adopt, hints, leadership, look, own_event_log, requests
+from migrator.wiring.coordination import (
+    adopt,
+    hints,
+    leadership,
+    look,
+    own_event_log,
+    requests,
+)
+from migrator.wiring.half_reset import refuse_half
 from migrator.wiring.source import (
     source_database,
     source_grants,
@@ -377,6 +385,7 @@ def applied_reaches(settings: Settings, position: Position) -> bool:
 
 def _prepare(settings: Settings) -> str | None:
     """Brings the control tables up to date; says what is wrong with the user's revisions."""
+    refuse_half(settings)
     database = target_database(settings)
     problem = control.target_head_problem(database, settings.alembic, settings.target.schema or None)
     if problem is None:

@@ -10,6 +10,7 @@ from sqlalchemy import Engine
 from migrator.adapters.sources.executors.chunk_reader import RunThere
 from migrator.config.project import Settings
 from migrator.model.grants import Grants
+from migrator.ports.remains import Remains
 from migrator.ports.sequences import SourceNumbers
 from migrator.run.steps import Step, no_step
 from migrator.wiring.source_engines import SOURCE_ENGINES, Source, SourceEngine
@@ -44,6 +45,12 @@ def source_script(settings: Settings) -> Callable[[Sequence[str]], str] | None:
     reads the source."""
     engine, source = _chosen(settings)
     return engine.script(source)
+
+
+def source_remains(settings: Settings) -> Remains:
+    """Returns what a reset looks at at the source. Connects to nothing yet."""
+    engine, source = _chosen(settings)
+    return engine.remains(source)
 
 
 def source_database(settings: Settings) -> Engine:

@@ -12,6 +12,7 @@ from sqlalchemy import URL, Engine
 
 from migrator.adapters.sources.binlog.grants import source_grants as binlog_grants
 from migrator.adapters.sources.binlog.load import BinlogLoadMeter
+from migrator.adapters.sources.binlog.remains import BinlogRemains
 from migrator.adapters.sources.binlog.retention import binlog_retention
 from migrator.adapters.sources.binlog.transactions.watermark import WatermarkRowWriter
 from migrator.adapters.sources.executors.chunk_reader import (
@@ -36,6 +37,7 @@ from migrator.adapters.sources.postgres.chunks.watermark import mark_writer
 from migrator.adapters.sources.postgres.grants import source_grants as postgres_grants
 from migrator.adapters.sources.postgres.load import PostgresLoadMeter
 from migrator.adapters.sources.postgres.log.log_reader import PostgresLogReader
+from migrator.adapters.sources.postgres.remains import PostgresSourceRemains
 from migrator.adapters.sources.postgres.retention import slot_retention
 from migrator.adapters.sources.postgres.sequences import handed_out as postgres_handed_out
 from migrator.adapters.sources.postgres.settings import CHANGE_TABLES, PostgresSource
@@ -47,6 +49,7 @@ from migrator.connections.same_server import SameServer
 from migrator.model.grants import Grants
 from migrator.model.table import TableSchema
 from migrator.ports.log_notes import LogNotes
+from migrator.ports.remains import Remains
 from migrator.ports.sequences import SourceNumbers
 from migrator.ports.source import ChunkReader, LogReader, SourceCatalog
 from migrator.run.capture.loop import SourcePorts
@@ -73,6 +76,7 @@ class SourceEngine(Generic[S]):
         database: see ``source_database`` there.
         reading: module with which executors read chunks.
         script: see ``source_script`` there.
+        remains: see ``source_remains`` there.
     """
 
     settings: Callable[[Settings], S]
@@ -82,6 +86,7 @@ class SourceEngine(Generic[S]):
     database: Callable[[S], Engine]
     reading: str
     script: Callable[[S], Callable[[Sequence[str]], str] | None]
+    remains: Callable[[S], Remains]
 
 
 def _elsewhere(
@@ -254,6 +259,7 @@ def _binlog_engine(kind: str, parts: MakeParts[BinlogSource], reading: str) -> S
         database=partial(_binlog_database, kind),
         reading=reading,
         script=lambda _source: None,
+        remains=BinlogRemains,
     )
 
 
@@ -265,6 +271,7 @@ POSTGRES = SourceEngine(
     database=_postgres_database,
     reading=PostgresChunkReader.__module__,
     script=_postgres_script,
+    remains=PostgresSourceRemains,
 )
 SOURCE_ENGINES: Mapping[str, SourceEngine[Any]] = {
     "postgresql": POSTGRES,

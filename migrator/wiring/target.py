@@ -12,6 +12,7 @@ from migrator.model.grants import Grants
 from migrator.model.ledger import Ledger
 from migrator.model.progress import TableIdentity
 from migrator.ports.key_maps import KeyMaps
+from migrator.ports.remains import MarkedRemains
 from migrator.ports.sequences import TargetNumbers
 from migrator.ports.target import Stager, Target
 from migrator.ports.upkeep import Upkeep
@@ -91,6 +92,12 @@ def target_grants(settings: Settings, tables: Sequence[str], joined: bool, numbe
     nothing."""
     engine, target = _chosen(settings)
     return engine.grants(target, Written(tables, joined, numbered, settings.apply.upkeep))
+
+
+def target_remains(settings: Settings, tables: Sequence[str], key_maps: bool) -> MarkedRemains:
+    """Returns what a reset looks at in the target. Connects to nothing yet."""
+    engine, target = _chosen(settings)
+    return engine.remains(target, tables, key_maps)
 
 
 def acts(settings: Settings) -> Acts:

@@ -13,6 +13,7 @@ from migrator.adapters.targets.mysql import ledger as mysql_ledger
 from migrator.adapters.targets.mysql import remap as mysql_remap
 from migrator.adapters.targets.mysql.checks import grants as mysql_grants
 from migrator.adapters.targets.mysql.key_maps import key_maps as mysql_key_maps
+from migrator.adapters.targets.mysql.remains import MysqlRemains
 from migrator.adapters.targets.mysql.sequences import MysqlNumbers
 from migrator.adapters.targets.mysql.settings import MysqlTarget
 from migrator.adapters.targets.mysql.target import MysqlTargetWriter
@@ -21,6 +22,7 @@ from migrator.adapters.targets.postgres import ledger as postgres_ledger
 from migrator.adapters.targets.postgres import remap as postgres_remap
 from migrator.adapters.targets.postgres.checks import grants as postgres_grants
 from migrator.adapters.targets.postgres.key_maps import key_maps as postgres_key_maps
+from migrator.adapters.targets.postgres.remains import PostgresRemains
 from migrator.adapters.targets.postgres.rows import executor_staging
 from migrator.adapters.targets.postgres.sequences import PostgresNumbers
 from migrator.adapters.targets.postgres.settings import PostgresTarget
@@ -31,6 +33,7 @@ from migrator.model.grants import Grants
 from migrator.model.ledger import Ledger
 from migrator.model.progress import TableIdentity
 from migrator.ports.key_maps import KeyMaps
+from migrator.ports.remains import MarkedRemains
 from migrator.ports.sequences import TargetNumbers
 from migrator.ports.target import Stager, Target
 from migrator.ports.upkeep import Upkeep
@@ -81,6 +84,7 @@ class TargetEngine(Generic[S]):
     identities: Callable[[S, Sequence[str]], Mapping[str, TableIdentity]]
     numbers: Callable[[S], TargetNumbers]
     grants: Callable[[S, Written], Grants]
+    remains: Callable[[S, Sequence[str], bool], MarkedRemains]
     staging: str = ""
     identity_stays: bool = False
 
@@ -123,6 +127,7 @@ POSTGRES = TargetEngine(
     identities=postgres_remap.identities,
     numbers=PostgresNumbers,
     grants=_postgres_grants,
+    remains=PostgresRemains,
     staging=executor_staging.__name__,
     identity_stays=True,
 )
@@ -139,6 +144,7 @@ MYSQL = TargetEngine(
     identities=mysql_remap.identities,
     numbers=MysqlNumbers,
     grants=_mysql_grants,
+    remains=MysqlRemains,
 )
 TARGET_ENGINES: Mapping[str, TargetEngine[Any]] = {"postgresql": POSTGRES, "mariadb": MYSQL, "mysql": MYSQL}
 """The engines by ``kind`` in a project's file."""

@@ -9,17 +9,24 @@ import click
 from migrator.cli import cli
 from tests.reference.blocks import table
 
-PAGES: Mapping[str, bool] = {"reference/options.md": False, "reference/options-of-trials.md": True}
-"""The pages, and whether one has the commands that try the tool itself, on servers of their own."""
-_TRIALS = ("bench", "capturebench", "demo", "playground", "scenario", "story", "verifybench")
+PAGES: Mapping[str, tuple[str, ...]] = {
+    "reference/options.md": (),
+    "reference/options-of-dumps.md": ("dump",),
+    "reference/options-of-trials.md": (
+        "bench", "capturebench", "demo", "playground", "scenario", "story", "verifybench",
+    ),
+}  # fmt: skip
+"""The pages, and the commands that each has; the one without any has those that no other one has."""
+_ELSEWHERE = {name for names in PAGES.values() for name in names}
 _WIDTH = 10_000
 """Columns of a line of help: none is broken."""
 
 
-def lines(trials: bool) -> Iterator[str]:
+def lines(own: tuple[str, ...]) -> Iterator[str]:
     """A heading, what it does, its options and exit codes for each command."""
     for command, context in leaves(click.Context(cli, info_name="migrator")):
-        if (context.command_path.split()[1] in _TRIALS) != trials:
+        name = context.command_path.split()[1]
+        if name not in own if own else name in _ELSEWHERE:
             continue
         yield from (f"## `{context.command_path}`", "")
         yield from (f"`{' '.join([context.command_path, *command.collect_usage_pieces(context)])}`", "")

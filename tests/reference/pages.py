@@ -12,7 +12,7 @@ from tests.reference.blocks import replaced
 DOCS = Path(__file__).parents[2] / "docs"
 BLOCKS: Mapping[str, tuple[str, Callable[[], Iterable[str]]]] = {
     settings.PAGE: ("settings", settings.lines),
-    **{page: ("commands", partial(commands.lines, trials)) for page, trials in commands.PAGES.items()},
+    **{page: ("commands", partial(commands.lines, own)) for page, own in commands.PAGES.items()},
     points.PAGE: ("points", points.lines),
     state_formats.PAGE: ("state formats", state_formats.lines),
     bundle_formats.PAGE: ("bundle formats", bundle_formats.lines),

@@ -43,6 +43,16 @@ KINDS = (
         (),
     ),
     Kind(
+        "finish a reset, or repeat it",
+        r"migrator reset",
+        (
+            LIVE + "commands/test_reset.py::"
+            "test_killed_between_any_two_steps_no_run_goes_on_and_a_reset_finishes",
+            LIVE + "commands/test_reset.py::"
+            "test_rows_of_others_that_point_at_ours_refuse_and_the_remedy_works",
+        ),
+    ),
+    Kind(
         "ask for the rows again",
         DUMP,
         (

@@ -8,15 +8,18 @@ from typing import Any
 
 from migrator.errors import VerifyError
 from migrator.model.codecs.codec import FormatError, checkpoint_from_json
+from migrator.model.codecs.ledger_codec import refuse_reset
 from verify.readers.snapshot import LedgerState
 
 
 def ledger_state(row: Sequence[Any], where: str) -> LedgerState:
     """Builds the ledger's state from epoch, segment, order, token and the checkpoint's document. Raises
-    ``VerifyError``."""
+    ``VerifyError``, ``HalfResetError``."""
     epoch, segment, order, token, document = row
     try:
-        checkpoint = checkpoint_from_json(json.loads(document)) if document is not None else None
+        parsed = json.loads(document) if document is not None else None
+        refuse_reset(parsed, where)
+        checkpoint = checkpoint_from_json(parsed) if parsed is not None else None
     except FormatError as error:
         raise VerifyError(
             "the target's ledger can't be understood",

@@ -101,7 +101,7 @@ def carry_over(
             if needed:
                 late.forget_filled(name)  # the mirror has all that it needs
             continue
-        asked = _asked(applied, book(), needed)
+        asked = asked_for(applied, book(), needed)
         if late.holds_rows(name) or len(asked) < len(needed):
             raise _incomplete(name, needed, changed=name in changed, replaced=name in replaced)
         awaited |= {(name, table): request for table, request in asked.items()}
@@ -221,8 +221,8 @@ def _so_far(
     return fed, awaited
 
 
-def _asked(applied: Checkpoint, book: RequestBook, tables: Iterable[TableId]) -> dict[TableId, str]:
-    """The request of each table that will bring all of its rows, none of which the target has been given yet."""
+def asked_for(applied: Checkpoint, book: RequestBook, tables: Iterable[TableId]) -> dict[TableId, str]:
+    """Returns the request of each table that will bring all of its rows, none of which the target was given yet."""
     begun = {(dump.request, dump.table) for dump in applied.requests if dump.done or dump.chunks}
     found = {}
     for table in tables:

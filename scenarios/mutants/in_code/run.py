@@ -108,4 +108,22 @@ RUN = (
         ("a TRUNCATE of one of several tables empties the target", "if gone and rest:", "if False:"),
         ("a TRUNCATE empties no target", "return bool(gone)", "return False"),
     ),
+    *mutants_of(
+        "migrator/run/commands/reset.py", ("tests/unit/run/commands/test_reset.py",),
+        ("a reset isn't noted before it removes", "        places.state.note(said)\n", ""),
+        ("a reset isn't marked in the ledger before it removes", "            places.target.mark(lease.epoch, said)\n", ""),
+        ("the ledger's row that the mark made stays", "            found = _with_ledger(places, found)\n", ""),
+        ("a ledger that was let go is marked again and again", "if place is not places.state):", "):"),
+        ("what came since is removed unseen", "        _refuse_more(shown, found)\n", ""),
+        ("rows of the application are taken for the migration's", "if any(left.proves() for one in found for left in one.left):", "if True:"),
+        ("the lead isn't given back", "    finally:\n        leadership.release()", "    finally:\n        pass"),
+        ("tables are emptied one by one", "if kind is Kind.ROWS and those:", "if False:"),
+        ("the note stays behind all", "        places.state.finish()\n", ""),
+    ),
+    *mutants_of(
+        "migrator/adapters/event_log/files/remains.py", ("tests/unit/event_log/test_state_remains.py",),
+        ("a later note hides when the first part was removed", "if self.begun():\n            return", "if False:\n            return"),
+        ("files of others go, too", "            if name in _WORKING or name.startswith(_TEMPORARY):\n", "            if True:\n"),
+        ("a note that can't be read is none", "return f\"{self._note} says so, and can't be read\"", "return \"\""),
+    ),
 )  # fmt: skip

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from migrator import schema as control
 from migrator.config import project as configuration
-from migrator.errors import MigratorError
+from migrator.errors import MigratorError, TargetError
 from migrator.model.event import MarkKind
 from migrator.model.grants import Grants
 from migrator.run.migration import preflight
@@ -213,3 +213,31 @@ def test_the_printed_rights_are_enough_and_none_is_superfluous(poor: Poor, spark
             database.execute(give)
             assert told, f"nobody misses it: {take}"
     assert problems(poor) == "", "not all was given back, so it wasn't the missing rights alone"
+
+
+@pytest.mark.slow
+def test_a_reset_needs_little_more_and_says_what(
+    poor: Poor, spark: SparkSession, capfd: pytest.CaptureFixture[str]
+) -> None:
+    project = poor.project
+    project.run_here()
+    before = project.new.query("SELECT * FROM purchase")
+    if project.new.kind != "postgresql":
+        with pytest.raises(TargetError, match="may not remove its rows") as caught:
+            project.command("reset", "--yes")
+        assert project.new.query("SELECT * FROM purchase") == before, "told before anything was removed"
+        project.new.execute(caught.value.remedy.partition(": ")[2].partition(";")[0])
+    assert project.command("reset", "--yes") == 0
+    kept = capfd.readouterr().out
+    assert project.new.query("SELECT * FROM purchase") == []
+    if project.old.kind == "postgresql":
+        assert f"which is {project.old.user}'s: DROP PUBLICATION" in kept, "an administrator made it"
+        assert (
+            project.old.query("SELECT * FROM pg_replication_slots WHERE database = current_database()") == []
+        )
+    if project.old.kind == "mysql":
+        assert "the watermark row: DELETE FROM migrator.watermark" in kept
+    assert project.command("reset", "--yes") == 0
+    assert "nothing to remove" in capfd.readouterr().out
+    project.run_here()
+    assert project.differences() == []

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from migrator.run.steps import POINTS
 from migrator.wiring import parts as wiring
+from migrator.wiring import reset as wiring_reset
 from scenarios.bench.orders.old_schema import create
 from scenarios.play import catalog_files
 from scenarios.play.run_result import RESUMES
@@ -26,6 +27,7 @@ from verify.history.result import Outcome
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
+RESET = "test_reset.py: test_killed_between_any_two_steps_no_run_goes_on_and_a_reset_finishes"
 # Points of other setups than the kills' scenario, each with a test of its own where processes are killed.
 KILLED_ELSEWHERE = {
     "changes.poll": "test_a_run_on_change_tables_may_be_killed_before_a_poll",
@@ -34,6 +36,9 @@ KILLED_ELSEWHERE = {
     "joined.mapped": "test_joined_points_may_be_killed",
     "joined.filled": "test_joined_points_may_be_killed",
     "target.unknown": "test_killed_before_a_lost_commit_is_looked_up",
+    "reset.noted": RESET,
+    "reset.marked": RESET,
+    "reset.removed": RESET,
 }
 TABLES = ("label", "order_summary")
 """One row by row, and one joined."""
@@ -88,7 +93,8 @@ class Passed:
 @pytest.fixture
 def passed(monkeypatch: pytest.MonkeyPatch) -> Passed:
     found = Passed()
-    monkeypatch.setattr(wiring, "step_hook", lambda environment: found.step)
+    for module in (wiring, wiring_reset):
+        monkeypatch.setattr(module, "step_hook", lambda environment: found.step)
     return found
 
 
@@ -104,6 +110,7 @@ def test_runs_pass_through_every_point_that_is_listed(
         passed.first["target.moved"] = lambda: proxy.reset_around_commit("after")
         joined.run_here()
     assert shop.differences(joined, TABLES) == {}
+    assert joined.command("reset", "--yes") == 0
     assert set(POINTS) - passed.points == {"changes.poll"}
     polled.run_here()
     with polled.old.connect() as writer:

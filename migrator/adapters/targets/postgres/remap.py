@@ -28,26 +28,26 @@ WHERE n.nspname = %s AND c.relname = ANY(%s) AND c.relkind IN ('r', 'p')
 _HISTORY = act_sql(HISTORY, lambda _, kind: f"%s::{kind}")
 
 
-class _Statements:
-    """A catalogue session's statements."""
+class Statements:
+    """A catalogue session's statements. Raises the driver's errors."""
 
     def __init__(self, connection: psycopg.Connection[Any]):
         self._connection = connection
 
     def run(self, statement: str, parameters: Sequence[Any] = ()) -> int:
         """Runs one statement; returns how many rows it changed."""
-        return self._connection.execute(statement, parameters).rowcount
+        return self._connection.execute(statement, parameters or None).rowcount
 
     def rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Runs one query and returns its rows."""
-        return list(self._connection.execute(statement, parameters).fetchall())
+        return list(self._connection.execute(statement, parameters or None).fetchall())
 
 
 def filled(settings: PostgresTarget) -> list[tuple[str, int]]:
     """The joined targets that were filled, and the segment at which each was. Raises ``ConnectionFailed``,
     ``TargetError``."""
     with catalog(settings) as connection:
-        return _record(settings).segments(_Statements(connection)) if _exists(connection) else []
+        return _record(settings).segments(Statements(connection)) if _exists(connection) else []
 
 
 def holds_rows(settings: PostgresTarget, target: str) -> bool:
@@ -74,7 +74,7 @@ def forget_filled(settings: PostgresTarget, target: str) -> bool:
         if not _exists(connection):
             return False
         with record.refusals_named(psycopg.Error, explained), connection.transaction():
-            return record.forget(_Statements(connection), target)
+            return record.forget(Statements(connection), target)
 
 
 def _record(settings: PostgresTarget) -> FilledTargets:

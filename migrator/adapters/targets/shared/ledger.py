@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from migrator.errors import FencedError, TargetError
 from migrator.model.codecs.codec import FORMAT, FormatError, check_number
-from migrator.model.codecs.ledger_codec import ledger_from_json, ledger_to_json
+from migrator.model.codecs.ledger_codec import ledger_from_json, ledger_to_json, refuse_reset
 from migrator.model.ledger import Ledger
 from migrator.model.progress import Checkpoint
 from migrator.schema.acts import ActSql
@@ -114,7 +114,9 @@ class LedgerTable:
         epoch, segment, number, document = row
         try:
             check_number("ledger", int(number), FORMAT)
-            known, segment_id = (None, "") if document is None else ledger_from_json(json.loads(document))
+            parsed = None if document is None else json.loads(document)
+            refuse_reset(parsed, f"{self.name}, migration {migration}")
+            known, segment_id = (None, "") if parsed is None else ledger_from_json(parsed)
         except FormatError as error:
             raise TargetError(
                 "the target's ledger can't be read",

@@ -17,6 +17,7 @@ from migrator.schema.dialects import MYSQL_HISTORY
 
 _VERSIONS = "migrator_version"
 _SEQUENCES = "`migrator sequences --apply`"
+_RESET = "`migrator reset`"
 
 
 def target_grants(
@@ -59,6 +60,10 @@ def target_grants(
                     f"if {name} has triggers: else those that change what is written aren't seen",
                 )
                 for name in names
+            ),
+            *(
+                (f"GRANT DELETE ON {table(name)} TO {user}", f"if it is to run {_RESET}")
+                for name in (MYSQL_LEDGER, *(KEY_MAPS if numbered else ()))
             ),
             *(
                 (

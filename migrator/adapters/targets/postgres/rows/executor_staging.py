@@ -125,10 +125,11 @@ def _part(receipt: str) -> _Part:
 
 def staging_name(migration: str, epoch: int, segment: int) -> str:
     """A name that was never used before, for one attempt of one task."""
-    return f"{_prefix(migration)}{epoch}_{segment}_{uuid.uuid4().hex[:16]}"
+    return f"{staging_prefix(migration)}{epoch}_{segment}_{uuid.uuid4().hex[:16]}"
 
 
-def _prefix(migration: str) -> str:
+def staging_prefix(migration: str) -> str:
+    """Begins the names of a migration's staging tables."""
     return f"stage_{sha256(migration.encode()).hexdigest()[:12]}_"
 
 
@@ -236,7 +237,7 @@ def drop_leftovers(session: Session, migration: str, epoch: int, segment: int) -
 
     A table that an orphaned task is still writing stays until the next time. To be called outside of a transaction.
     """
-    prefix = _prefix(migration)
+    prefix = staging_prefix(migration)
     name_of = re.compile(rf"{prefix}(\d+)_(\d+)_[0-9a-f]{{16}}")
     for (name,) in session.rows(_LEFTOVERS, [f"{prefix.replace('_', chr(92) + '_')}%"]):
         found = name_of.fullmatch(str(name))
