@@ -12,12 +12,15 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from migrator.adapters.coordination.zookeeper.connection import ZooKeeperSession
 from migrator.adapters.coordination.zookeeper.leadership import ZooKeeperLeadership
+from migrator.adapters.coordination.zookeeper.requests import ZooKeeperRequests
 from migrator.adapters.event_log.files.layout import Layout
 from migrator.adapters.event_log.files.manifest_file import newest_manifest, read_manifest
 from migrator.config import project as configuration
-from migrator.errors import FencedError
+from migrator.errors import FencedError, HalfResetError
 from migrator.model.coordination import Coordination
+from migrator.model.requests.request import RequestBook
 from migrator.wiring import parts as wiring
 from scenarios.bench.orders.old_schema import OrderWriters, create
 from tests.integration import run_project
@@ -187,3 +190,50 @@ def test_without_ha_a_second_process_is_refused_by_name(project: Project) -> Non
         elsewhere(project).run_here()
     assert lease.owner.rpartition(":")[2] in caught.value.cause
     leader.release()
+
+
+def test_a_reset_is_refused_beside_processes_of_other_machines_and_half_done_refuses_them(
+    project: Project, spark: SparkSession
+) -> None:
+    settings, there = configuration.load(project.config), elsewhere(project)
+    coordination = settings.coordination
+    assert coordination is not None
+    project.run_here()
+    project.command("dump", "start", "--table", "orders")
+    before = status(project).ledger
+    assert before is not None
+    other = ZooKeeperLeadership(coordination, settings.name)
+    other.acquire(before.epoch)
+    with pytest.raises(FencedError, match="the migration runs") as caught:
+        project.command("reset", "--yes")
+    assert caught.value.cause.endswith(" leads")
+    other.release()
+    waiting = ZooKeeperLeadership(coordination, settings.name)
+    waiting.stand_by(0.0)
+    with pytest.raises(FencedError, match="the migration runs") as caught:
+        project.command("reset", "--yes")
+    assert caught.value.cause.endswith(" stands by")
+    waiting.release()
+
+    process = project.process("reset", "--yes", crash_at="reset.marked")
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == -signal.SIGKILL, output
+    await_true(lambda: not leads(coordination, settings.name), "its session ends", PATIENCE_S)
+    with pytest.raises(HalfResetError):
+        there.run_here()
+    assert project.command("reset", "--yes") == 0
+    assert not settings.state.exists()
+    assert ZooKeeperRequests(ZooKeeperSession(coordination, settings.name)).read() == RequestBook()
+    there.run_here()
+    assert there.differences() == []
+    after = status(there).ledger
+    assert after is not None
+    assert after.epoch > before.epoch, "no leader of before has a higher one"
+
+
+def leads(coordination: Coordination, name: str) -> str:
+    looking = ZooKeeperLeadership(coordination, name)
+    try:
+        return looking.holder()
+    finally:
+        looking.release()

@@ -31,7 +31,7 @@ class ZooKeeperRemains:
                 left.append(Left(Kind.ASKED, name, f"node {name}: {said}"))
         kept = [
             "node epoch: no leader of before may have a higher one than the next",
-            "event logs in state folders of other machines: the next leader there sets its own aside",
+            "state folders of other machines: remove them there, else a run there may stop at its old event log",
         ]
         return Found(f"ZooKeeper {self._session.address}", tuple(left), tuple(kept if left else ()))
 
