@@ -109,8 +109,8 @@ def test_runs_pass_through_every_point_that_is_listed(
         # the COMMIT that comes next
         passed.first["target.moved"] = lambda: proxy.reset_around_commit("after")
         joined.run_here()
-    assert shop.differences(joined, TABLES) == {}
-    assert joined.command("reset", "--yes") == 0
+        assert shop.differences(joined, TABLES) == {}
+        assert joined.command("reset", "--yes") == 0
     assert set(POINTS) - passed.points == {"changes.poll"}
     polled.run_here()
     with polled.old.connect() as writer:

@@ -12,7 +12,8 @@ from migrator.adapters.targets.mysql.reflect import DRIVER_ERRORS, Catalog, cata
 from migrator.adapters.targets.mysql.refusal import explained
 from migrator.adapters.targets.mysql.rows.merge import qualified, quoted
 from migrator.adapters.targets.mysql.settings import MysqlTarget
-from migrator.adapters.targets.shared.remains import ControlTables, Pointing, Refusals, TargetRemains
+from migrator.adapters.targets.shared.control_tables import ControlTables, Pointing, Refusals
+from migrator.adapters.targets.shared.remains import TargetRemains
 from migrator.connections.mysql.sql import account
 from migrator.model.table import TableId
 from migrator.schema.dialects import MYSQL_HISTORY, MYSQL_LEDGER

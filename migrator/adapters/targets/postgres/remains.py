@@ -19,7 +19,8 @@ from migrator.adapters.targets.postgres.rows.executor_staging import staging_pre
 from migrator.adapters.targets.postgres.rows.merge import qualified, quoted
 from migrator.adapters.targets.postgres.rows.order import parents_first
 from migrator.adapters.targets.postgres.settings import PostgresTarget
-from migrator.adapters.targets.shared.remains import ControlTables, Pointing, Refusals, TargetRemains
+from migrator.adapters.targets.shared.control_tables import ControlTables, Pointing, Refusals
+from migrator.adapters.targets.shared.remains import TargetRemains
 from migrator.model.table import TableId
 from migrator.schema.acts import act_sql
 from migrator.schema.dialects import CONTROL_SCHEMA
@@ -151,6 +152,9 @@ class PostgresRemains(TargetRemains[_Session]):
             if error.sqlstate != NO_PRIVILEGE:
                 raise
             session.run("SET CONSTRAINTS ALL DEFERRED")
+
+    def _by_hand(self, deletes: str) -> str:
+        return f"SET session_replication_role = replica; {deletes}; RESET session_replication_role"
 
     def _read_sql(self) -> str:
         return f"SELECT epoch, segment, format, checkpoint::text FROM {LEDGER.name} WHERE migration = %s"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Generic, TypeVar
 
+from migrator.adapters.targets.shared.control_tables import ControlTables, Pointing, Refusals
 from migrator.adapters.targets.shared.ledger import LedgerTable
-from migrator.adapters.targets.shared.refused import ConnectionLost, StatementRefused, temporary
 from migrator.adapters.targets.shared.remap import RemapSession
 from migrator.adapters.targets.shared.settings import CommonSettings
 from migrator.errors import TargetError
@@ -23,64 +22,6 @@ from migrator.schema.acts import note, values
 
 _COUNTED = 10_000
 SessionT = TypeVar("SessionT", bound=RemapSession)
-
-
-@dataclass(frozen=True, slots=True)
-class ControlTables:
-    """The tool's own tables in a target, shared by all migrations of it.
-
-    Attributes:
-        filled: the mirror's record of filled targets.
-        mirror: the schema or database of the mirror, in words.
-        beside: other tables of the mirror with rows of each migration.
-        schema: the place of all others, in words.
-    """
-
-    ledger: TableId
-    history: TableId
-    entries: TableId
-    counters: TableId
-    filled: TableId
-    mirror: str
-    schema: str
-    beside: tuple[TableId, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Pointing:
-    """Rows of a table that no mapping fills, which point at rows of one that a mapping does.
-
-    Attributes:
-        child, parent: the tables.
-        key: the foreign key's name.
-        columns: the child's, which point.
-    """
-
-    child: TableId
-    parent: TableId
-    key: str
-    columns: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Refusals:
-    """The driver's errors, and what one of them is."""
-
-    errors: type[Exception] | tuple[type[Exception], ...]
-    explained: Callable[[Any], StatementRefused | ConnectionLost]
-
-    @contextmanager
-    def named(self, what: str, where: str, remedy: str) -> Iterator[None]:
-        """Names what the server refuses within. Lost connections stay as they are: the session's owner names them."""
-        try:
-            yield
-        except self.errors as error:
-            found = self.explained(error)
-            if isinstance(found, ConnectionLost):
-                raise
-            if found.retryable():
-                raise temporary(found) from None
-            raise TargetError(what, where=where, cause=found.cause(), remedy=remedy) from None
 
 
 class TargetRemains(ABC, Generic[SessionT]):
@@ -178,11 +119,11 @@ class TargetRemains(ABC, Generic[SessionT]):
             tables = [table for table in self._tables(session, self._names) if table.name in rows]
             if tables:
                 where = ", ".join(map(str, tables))
-                statements = "; ".join(f"DELETE FROM {self._qualified(table)}" for table in tables)
+                deletes = "; ".join(f"DELETE FROM {self._qualified(table)}" for table in tables)
                 with self._refusals.named(
                     "rows of the target can't be removed",
                     where,
-                    remedy=f"with more rights: {statements}; then repeat `migrator reset`",
+                    remedy=f"with more rights: {self._by_hand(deletes)}; then repeat `migrator reset`",
                 ):
                     self._empty(session, tables)
 
@@ -227,6 +168,10 @@ class TargetRemains(ABC, Generic[SessionT]):
     @abstractmethod
     def _empty(self, session: SessionT, tables: Sequence[TableId]) -> None:
         """Deletes all rows of target tables, whatever they point at among each other."""
+
+    def _by_hand(self, deletes: str) -> str:
+        """Returns the statements for somebody else who empties the tables."""
+        return deletes
 
     @abstractmethod
     def _mark_sql(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -31,9 +32,23 @@ def notes(project: Project, wanted: str) -> int:
     return int(count)
 
 
+def by_hand(project: Project) -> None:
+    ((slot,),) = project.old.query(
+        "SELECT slot_name FROM pg_replication_slots WHERE database = current_database()"
+    )
+    drop_slot(project.old, slot)
+    project.new.execute("DELETE FROM migrator.ledger", "TRUNCATE purchase")
+    shutil.rmtree(configuration.load(project.config).state)
+
+
+def by_command(project: Project) -> None:
+    assert project.command("reset", "--yes") == 0
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("anew", [by_command, by_hand])
 def test_a_renamed_column_and_the_adapted_mapping(
-    old_pg: Database, new_pg: Database, tmp_path: Path, spark: SparkSession
+    anew: Callable[[Project], None], old_pg: Database, new_pg: Database, tmp_path: Path, spark: SparkSession
 ) -> None:
     create(scenario_database(old_pg), ROWS)
     project = run_project.make(tmp_path / "project", old_pg, new_pg)
@@ -62,12 +77,7 @@ def test_a_renamed_column_and_the_adapted_mapping(
         "adapt the mapping and start the migration anew (docs/how-to/start-anew.md)" in stopped.value.remedy
     )
     assert (notes(project, "one"), notes(project, "two"), notes(project, "three")) == (10, 0, 0)
-    ((slot,),) = old_pg.query(
-        "SELECT slot_name FROM pg_replication_slots WHERE database = current_database()"
-    )
-    drop_slot(old_pg, slot)
-    new_pg.execute("DELETE FROM migrator.ledger", "TRUNCATE purchase")
-    shutil.rmtree(configuration.load(project.config).state)
+    anew(project)
     project.run_here()
     assert (notes(project, "one"), notes(project, "two"), notes(project, "three")) == (0, 15, 5)
     assert project.command("verify", "--wait", "20") == 0
