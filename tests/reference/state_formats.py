@@ -23,7 +23,7 @@ from migrator.columnar.events import order_events
 from migrator.model import segment
 from migrator.model.codecs.codec import manifest_to_json, requests_to_json
 from migrator.model.codecs.hint_codec import hint_to_json
-from migrator.model.codecs.ledger_codec import ledger_to_json
+from migrator.model.codecs.ledger_codec import ledger_to_json, reset_to_json
 from migrator.model.hint import Hint
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
@@ -46,10 +46,18 @@ _NODES: Mapping[str, str] = {
 _OF_A_LEDGER = frozenset({"fed", "awaited", "mapped"})
 
 
+_RESET = (
+    "While a [reset](../how-to/start-anew.md) isn't finished: `<state>/reset.json` has `format` (1) and `reset`,"
+    " a text that says who began it and when; the ledger has"
+    f" `{json.dumps(reset_to_json('...'))}` with the same text where its checkpoint was."
+)
+
+
 def lines() -> Iterator[str]:
     """All sections of the page."""
     yield from _event_log()
     yield from _requests_and_progress()
+    yield from ("## Reset", "", _RESET, "")
     yield from ("## Nodes of ZooKeeper", "", "Below the migration's node:", "")
     yield from table(("Node", "Holds"), ((f"`{name}`", _node(name)) for name in nodes()))
     yield from ("", "## Tables of the target", "")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -82,6 +84,7 @@ def files(folder: Path) -> list[Path]:
     return list(folder.iterdir()) if folder.exists() else []
 
 
+@pytest.mark.slow
 def test_a_reset_leaves_nothing_and_the_next_run_begins_anew(
     joined: Project, spark: SparkSession, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -136,6 +139,7 @@ def test_from_mariadb(from_mariadb: Project, spark: SparkSession) -> None:
     assert from_mariadb.differences() == []
 
 
+@pytest.mark.slow
 def test_killed_between_any_two_steps_no_run_goes_on_and_a_reset_finishes(
     joined: Project, spark: SparkSession
 ) -> None:
@@ -172,6 +176,7 @@ def refused(project: Project) -> None:
         project.run_here()
 
 
+@pytest.mark.slow
 def test_the_ledger_alone_refuses_processes_of_other_machines(joined: Project, spark: SparkSession) -> None:
     joined.run_here()
     assert killed(joined.process("reset", "--yes", crash_at="reset.marked"))
@@ -214,12 +219,27 @@ def test_rows_of_others_that_point_at_ours_refuse_and_the_remedy_works(
     assert left(joined, TABLES) == {}
 
 
-def test_without_a_terminal_and_yes_nothing_is_removed(joined: Project, spark: SparkSession) -> None:
+class Terminal(io.StringIO):
+    """A person who types."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_nothing_is_removed_unless_somebody_said_so(
+    joined: Project, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     joined.run_here()
     before = left(joined, TABLES)
     with pytest.raises(RequestError, match="nobody can be asked"):
         joined.command("reset")
+    monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
+    assert joined.command("reset") == 1
+    assert "nothing was removed" in capfd.readouterr().out
     assert left(joined, TABLES) == before
+    monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
+    assert joined.command("reset") == 0
+    assert left(joined, TABLES) == {}
 
 
 def test_rows_that_nothing_shows_to_be_the_migrations_stay(
@@ -234,6 +254,7 @@ def test_rows_that_nothing_shows_to_be_the_migrations_stay(
     assert not state_of(joined).exists()
 
 
+@pytest.mark.slow
 def test_one_table_anew_and_all_others_go_on(
     joined: Project, spark: SparkSession, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -261,6 +282,7 @@ def test_one_table_anew_and_all_others_go_on(
     assert shop.differences(joined, TABLES) == {}
 
 
+@pytest.mark.slow
 def test_killed_while_one_table_starts_anew_a_run_refuses_until_it_is_finished(
     joined: Project, spark: SparkSession
 ) -> None:

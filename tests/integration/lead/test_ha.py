@@ -192,6 +192,7 @@ def test_without_ha_a_second_process_is_refused_by_name(project: Project) -> Non
     leader.release()
 
 
+@pytest.mark.slow
 def test_a_reset_is_refused_beside_processes_of_other_machines_and_half_done_refuses_them(
     project: Project, spark: SparkSession
 ) -> None:

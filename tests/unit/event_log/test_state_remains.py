@@ -9,6 +9,10 @@ import pytest
 from migrator.adapters.coordination.local.leadership import LocalLeadership
 from migrator.adapters.event_log.files.remains import StateRemains
 from migrator.adapters.event_log.files.request_store import FileRequests
+from migrator.adapters.event_log.files.segment_reader import FileSegmentReader
+from migrator.adapters.event_log.files.segment_writer import FileSegmentWriter
+from migrator.errors import EventLogError
+from migrator.ports.eventlog import ReaderPlace
 from migrator.ports.remains import Kind
 
 
@@ -69,6 +73,26 @@ def test_what_was_verified_of_the_old_migration_is_forgotten(tmp_path: Path) -> 
     assert left.trifle, "no reason for a reset by itself"
     remains.remove([left])
     assert names(tmp_path / "reports") == {"report.html"}
+
+
+def test_a_process_that_writes_an_output_refuses_and_its_output_is_told_afterwards(tmp_path: Path) -> None:
+    state = folder(tmp_path)
+    remains = StateRemains(state, state / "reports")
+    reader = FileSegmentReader(state / "eventlog", "json:/events.json")
+    reader.store(ReaderPlace(1, None, 1, 1, (), 0))
+    with pytest.raises(EventLogError, match="a process reads the event log"):
+        remains.found()
+    reader.close()
+    assert remains.found().kept == ("what `migrator events` wrote: json:/events.json; begin it anew",)
+
+
+def test_an_event_log_that_nobody_wrote_proves_no_migration(tmp_path: Path) -> None:
+    FileSegmentReader(tmp_path / "eventlog", "json:/events.json").close()
+    (left,) = StateRemains(tmp_path, tmp_path / "reports").found().left
+    assert not left.proves()
+    FileSegmentWriter(tmp_path / "eventlog", 1)
+    (left,) = StateRemains(tmp_path, tmp_path / "reports").found().left
+    assert left.proves()
 
 
 def test_a_note_stays_until_the_end_and_is_told_as_something_left(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ Reports of verification stay, as do files that nobody here knows: somebody may s
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -60,12 +61,14 @@ class StateRemains:
             return f"{self._note} says so, and can't be read"
 
     def found(self) -> Found:
-        """See the port."""
+        """See the port. Raises ``EventLogError`` while an output is written: it would go on with the next log."""
         left, kept = [], []
+        _refuse_readers(Layout.of(self._state / _EVENT_LOG))
         for name in sorted(self._names()):
             path = self._state / name
             if name in _PARTS:
-                left.append(Left(Kind.STATE, name, f"{_PARTS[name]} ({_size(path):,} bytes)"))
+                unused = name == _EVENT_LOG and not Layout.of(path).epoch.exists()  # an output came first
+                left.append(Left(Kind.STATE, name, f"{_PARTS[name]} ({_size(path):,} bytes)", trifle=unused))
                 if name == _EVENT_LOG:
                     kept += [f"what `migrator events` wrote: {one}; begin it anew" for one in _outputs(path)]
             elif name == _REQUESTS:
@@ -129,6 +132,22 @@ class StateRemains:
             durable.sync_directory(self._state)
         except OSError as error:
             raise durable.disk_refused("the state folder can't be emptied", path, error) from error
+
+
+def _refuse_readers(layout: Layout) -> None:
+    for lock in sorted(layout.readers.glob("*.lock")) if layout.readers.is_dir() else ():
+        handle = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise EventLogError(
+                "a process reads the event log that a reset removes",
+                where=str(layout.directory),
+                cause=f"`migrator events` holds the lock {lock}",
+                remedy="stop that process, then repeat `migrator reset`; begin its output anew afterwards",
+            ) from None
+        finally:
+            os.close(handle)
 
 
 def _outputs(event_log: Path) -> list[str]:
