@@ -61,6 +61,11 @@ def status(config: Path, as_json: bool) -> None:
         )
     for name, segment in found.filled:
         click.echo(f"joined     {name}: filled from the mirror at segment {segment}, in step since")
+    for one in () if ledger is None or ledger.checkpoint is None else ledger.checkpoint.filling:
+        click.echo(
+            f"joined     {one.target}: being filled, {one.rows:,} of about {one.of_rows:,} rows of its grains'"
+            f" tables are covered, in {one.pieces} pieces"
+        )
     covered = read_coverage(settings.reports())
     for line in coverage_lines(covered, lambda at_us: age(at_us, time.time())) if covered is not None else ():
         click.echo(f"verified   {line}")

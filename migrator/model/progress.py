@@ -73,6 +73,23 @@ class Mapped:
 
 
 @dataclass(frozen=True, slots=True)
+class Filling:
+    """A joined target that is being filled piece by piece; what isn't covered yet has no rows.
+
+    Attributes:
+        target: its name.
+        pieces: committed so far.
+        rows: rows of the grain's tables that they cover.
+        of_rows: rows that these tables had when filling began.
+    """
+
+    target: str
+    pieces: int = 0
+    rows: int = 0
+    of_rows: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Checkpoint:
     """The state from which capture goes on after a restart. Stored in every manifest, never apart from the data.
 
@@ -93,6 +110,8 @@ class Checkpoint:
             mirror); None where that isn't known. See ``run.carried``.
         awaited: those that will have been once a dump request is done.
         mapped: a ledger's only: how each target's rows were mapped; None where that isn't known.
+        filling: a ledger's only: the joined targets that are being filled piece by piece: how many pieces,
+            and of rows of their grains' tables, are covered so far, and how many such rows there are.
     """
 
     position: Position
@@ -107,6 +126,7 @@ class Checkpoint:
     fed: tuple[tuple[str, TableId], ...] | None = field(default=None, compare=False)
     awaited: tuple[tuple[str, TableId, str], ...] = field(default=(), compare=False)
     mapped: tuple[Mapped, ...] | None = field(default=None, compare=False)
+    filling: tuple[Filling, ...] = field(default=(), compare=False)
 
     def dump_of(self, table: TableId) -> TableDump | None:
         """Dump progress of one table, if the dump knows it."""

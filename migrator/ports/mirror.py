@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from migrator.model.progress import Filling
 from migrator.model.reach import Reach
 from migrator.model.table import TableSchema
 from migrator.model.target import TargetTable
@@ -72,6 +73,41 @@ class Sides:
     dumped: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """The grains of a joined target that are filled, while others aren't.
+
+    All of its first ``reach`` reaches are; of the next one those whose number is at most ``number``, of which None
+    has none.
+    """
+
+    reach: int
+    number: int | None
+    filling: Filling
+
+    def bound(self, reach: int) -> int | None:
+        """The highest covered number of a reach: ``ALL_NUMBERS`` of one that is covered whole, None of one of which
+        nothing is."""
+        if reach < self.reach:
+            return ALL_NUMBERS
+        return self.number if reach == self.reach else None
+
+    def advanced(self, number: int | None, rows: int) -> Covered:
+        """The same after another piece.
+
+        Args:
+            number: the piece's highest; None where it is the last one of its reach.
+            rows: of the grain's tables that the piece covers.
+        """
+        now = self.filling
+        filling = replace(now, pieces=now.pieces + 1, rows=now.rows + rows)
+        return Covered(self.reach + (number is None), number, filling)
+
+
+ALL_NUMBERS = 2**63 - 1
+"""The highest number that a grain can have."""
+
+
 class Mirror(Protocol):
     """The mirror inside a batch's transaction, its own rows moved already. One thread uses it."""
 
@@ -81,6 +117,26 @@ class Mirror(Protocol):
 
     def mark_filled(self, target: JoinedTarget) -> None:
         """Marks the target as in step from this transaction on."""
+        ...
+
+    def covering(self) -> Mapping[tuple[str, str], Covered]:
+        """The joined targets that are being filled piece by piece, by name and digest."""
+        ...
+
+    def begin_pieces(self, target: JoinedTarget) -> None:
+        """Notes that the target is filled piece by piece from this transaction on, and that nothing is covered."""
+        ...
+
+    def piece(self, target: JoinedTarget, rows: int) -> Sides:
+        """Every row that the next grains depend on, as they are now (``after``); notes that these are covered.
+
+        They come in the order of their numbers, at most so many rows of their tables, and all rows of the last grain;
+        fewer where too many other rows hang on them. With the last piece the target is in step.
+        """
+        ...
+
+    def more_rows(self, target: JoinedTarget, than: int) -> bool:
+        """Tells whether the tables of the target's grains have more rows than these. Each grain has at least one."""
         ...
 
     def is_empty(self, table: TargetTable) -> bool:

@@ -142,6 +142,14 @@ class Target(Protocol):
         """
         ...
 
+    def fill(self, piece: Callable[[Mirror], Iterator[TargetRows]]) -> None:
+        """Writes what ``piece`` gives in a transaction of its own, epoch checked; the ledger stays at its place.
+
+        The mirror notes in the same transaction what is covered, so an unknown outcome needs no look: the next piece
+        is what isn't covered then. Raises as ``apply``.
+        """
+        ...
+
     def close(self) -> None:
         """Ends the connection. Safe to call twice."""
         ...

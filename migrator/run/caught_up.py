@@ -9,14 +9,14 @@ from migrator.run.progress import Snapshot
 
 
 def caught_up(position: Callable[[], Position]) -> Callable[[Snapshot], bool]:
-    """Holds once every dump is done, that of running requests included, and what was committed by then is
-    applied."""
+    """Holds once every dump is done, that of running requests included, every joined target is filled, and what was
+    committed by then is applied."""
     goal: Position | None = None
 
     def reached(now: Snapshot) -> bool:
         nonlocal goal
         # until something is captured, the source may be another than the one whose log was read
-        behind = not now.applied_dump_complete or now.requests_left != 0
+        behind = not now.applied_dump_complete or now.requests_left != 0 or bool(now.filling)
         if now.captured is None or now.applied is None or behind:
             return False
         if goal is None:

@@ -324,6 +324,7 @@ class Migration:
             self.progress,
             parts.apply_limits,
             parts.step,
+            job.fills,
         )
         job.warm_up(dumping=checkpoint is None or checkpoint.dumping())
         stopping.thread("executors", lambda: watch_executors(parts.executors, self.progress, stopping))

@@ -8,7 +8,7 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 
 from migrator.model.position import Position
-from migrator.model.progress import TableDump
+from migrator.model.progress import Filling, TableDump
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,8 @@ class Snapshot:
     batch that held any; None before the first one. ``requests`` is the progress of the open dump requests as
     captured, ``applied_requests`` as the target holds it, ``applied_dumps`` likewise that of the first dumps;
     ``requests_left`` counts those that run, None: not known. ``kept_up``: whether the target was made to look at
-    every table that a dump has filled. ``warnings`` are what an operator should do something about while everything
+    every table that a dump has filled. ``filling`` has the joined targets that are being filled piece by piece.
+    ``warnings`` are what an operator should do something about while everything
     still goes on.
     """
 
@@ -39,6 +40,7 @@ class Snapshot:
     applied: Position | None = None
     applied_dump_complete: bool = False
     kept_up: bool = False
+    filling: tuple[Filling, ...] = ()
     lag_s: float | None = None
     reconnects: int = 0
     note: str = ""

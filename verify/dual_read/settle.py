@@ -71,7 +71,10 @@ class LedgerWatch:
         if found is None or found.checkpoint is None:
             return "the ledger is empty: nothing was applied yet"
         undone = [str(dump.table) for dump in found.checkpoint.dumps if not dump.done]
-        return f"the dump of source table {undone[0]} is not complete" if undone else ""
+        if undone:
+            return f"the dump of source table {undone[0]} is not complete"
+        filling = [one.target for one in found.checkpoint.filling]
+        return f"the target table {filling[0]} is being filled" if filling else ""
 
     def pass_by(self, upto: LogPlace, deadline: float) -> Passed:
         """Waits until the ledger has passed ``upto``, or nothing waits in the log before it."""

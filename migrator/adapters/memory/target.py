@@ -7,7 +7,7 @@ integers (days, microseconds since 1970): Python's own types can't hold ``infini
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from migrator.model.lineage import due, identity
 from migrator.model.progress import Checkpoint
 from migrator.model.table import TableId
 from migrator.model.target import TargetTable
-from migrator.ports.mirror import JoinedTarget
+from migrator.ports.mirror import JoinedTarget, Mirror
 from migrator.ports.target import TargetBatch, TargetRows
 
 Key = tuple[Any, ...]
@@ -140,6 +140,10 @@ class MemoryTarget:
             )
             database.history.append(Commit(self._epoch, batch.segment, batch.checkpoint, changed))
         self._step("target.committed")
+
+    def fill(self, piece: Callable[[Mirror], Iterator[TargetRows]]) -> None:
+        """Raises ``TargetError``: there is no mirror in memory."""
+        raise TargetError("a target in memory takes row-wise mappings only", remedy="use PostgreSQL")
 
     def close(self) -> None:
         """Nothing is held. Safe to call twice."""

@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from migrator.model.codecs.fed_codec import fed_from_json, fed_to_json
+from migrator.model.codecs.fed_codec import fed_from_json, fed_to_json, filling_from_json, filling_to_json
 from migrator.model.event import Key, Value
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
@@ -76,6 +76,7 @@ def checkpoint_to_json(checkpoint: Checkpoint) -> dict[str, Any]:
         "last_changes": [[_table(table), at_us] for table, at_us in checkpoint.last_changes],
         "notes": [[_table(table), text_to_json(text)] for table, text in checkpoint.notes],
         **fed_to_json(checkpoint),
+        **filling_to_json(checkpoint),
     }
 
 
@@ -98,6 +99,7 @@ def checkpoint_from_json(document: Json) -> Checkpoint:
                 (_to_table(table), text_from_json(text)) for table, text in document.get("notes", ())
             ),
             **fed_from_json(document),
+            **filling_from_json(document),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise damaged("checkpoint", error) from error

@@ -1,11 +1,12 @@
-"""JSON form of what only a ledger's checkpoint has: which rows its targets have been given, and how mapped."""
+"""JSON form of what only a ledger's checkpoint has: which rows its targets have been given, how mapped, and which of
+them are being filled."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from migrator.model.progress import Checkpoint, Mapped, TableIdentity
+from migrator.model.progress import Checkpoint, Filling, Mapped, TableIdentity
 from migrator.model.table import TableId
 
 
@@ -31,6 +32,18 @@ def fed_from_json(document: Mapping[str, Any]) -> dict[str, Any]:
         ),
         "mapped": _mapped_from_json(document) if "mapped" in document else None,
     }
+
+
+def filling_to_json(checkpoint: Checkpoint) -> dict[str, Any]:
+    """Nothing where no target is being filled."""
+    if not checkpoint.filling:
+        return {}
+    return {"filling": [[one.target, one.pieces, one.rows, one.of_rows] for one in checkpoint.filling]}
+
+
+def filling_from_json(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of a ``Checkpoint``. Inverse of ``filling_to_json``."""
+    return {"filling": tuple(Filling(*one) for one in document["filling"])} if "filling" in document else {}
 
 
 def _mapped_to_json(mapped: Sequence[Mapped]) -> dict[str, Any]:

@@ -6,8 +6,11 @@ the batch doesn't touch, and that are there by half because a row is linked to s
 sides. So what differs between ``f(before)`` and ``f(after)`` is exactly what has to change in the target:
 rows of before alone are deleted, rows of after alone are written.
 
-A target is filled, set-wise from the mirror, in the transaction that completes the dump of the last table it reads.
-So its first committed state is the mapping of the source at the ledger's position, like every later one.
+A target is filled from the mirror once the last table that it reads is dumped: set-wise, in the transaction that
+completes that dump; or, where its grains' tables are large, piece by piece, each in a transaction of its own. Between
+pieces batches go on. They write those grains that are covered; what others will have is derived later, from the
+mirror as it is then. So in every committed state the rows of covered grains are the mapping of the source at the
+ledger's position, and others have none.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from migrator.errors import CORRECTED_MAPPING, MappingError
-from migrator.model.progress import Checkpoint
+from migrator.model.progress import Checkpoint, Filling
 from migrator.model.reach import Reach, entangled, united
 from migrator.model.table import TableId
 from migrator.model.target import TargetTable
@@ -56,7 +59,8 @@ class JoinedJob:
         say: takes a word about what is being done, for whoever watches the run.
         step: hook at named points.
 
-    ``jobs``: runs its jobs; whoever maps batches runs its own there too, and closes it.
+    ``jobs``: runs its jobs; whoever maps batches runs its own there too, and closes it. ``filling``: the targets that
+    are being filled piece by piece, as the last transaction that was tried left them.
     """
 
     def __init__(
@@ -84,6 +88,7 @@ class JoinedJob:
         self._sides = JoinedSides(spark, plans, folder)
         self.jobs = self._sides.jobs
         self._mirrored = {s.id: s for target in self.targets for s in target.sources.values()}
+        self.filling: tuple[Filling, ...] = ()
 
     def warm_up(self) -> list[Callable[[], object]]:
         """Jobs that make the first batch not wait for compilers."""
@@ -121,11 +126,11 @@ class JoinedJob:
         """
         self.jobs.settle()  # those of a transaction that failed still read the slots that are filled now
         touched = {table.name for table in batch.tables()}
-        filled = mirror.filled()
+        followed = {*mirror.filled(), *mirror.covering()}
         begun: list[Begun] = []
         few: list[Collected] = []
         for target in self.targets:
-            if (target.table.id.name, target.digest()) in filled:
+            if (target.table.id.name, target.digest()) in followed:
                 if touched & set(target.sources) and mirror.touches(target):
                     for found in self._collected(target, mirror):
                         if found.few:
@@ -133,10 +138,14 @@ class JoinedJob:
                         else:  # many rows are mapped while the server collects those of the next target
                             begun += self._sides.start([found])
             elif _dumped(target, batch.checkpoint):
-                yield from self._fill(target, mirror)
+                if self._in_pieces(target, mirror):
+                    self._prepare_pieces(target, mirror)
+                else:
+                    yield from self._fill(target, mirror)
         begun += self._sides.start(few)
         for work in sorted(begun, key=lambda work: self.targets.index(work.first.target)):
             yield from self._finish(work, mirror)
+        self.filling = self._under_way(mirror)
 
     # -- changes
 
@@ -216,22 +225,65 @@ class JoinedJob:
 
     # -- filling
 
+    def _in_pieces(self, target: JoinedTarget, mirror: Mirror) -> bool:
+        """Tells whether a target is filled piece by piece.
+
+        Not where rows of an earlier mapping are there: which of them a piece takes the place of can't be known. Nor
+        where rows stand for grains of which a piece would have a part only.
+        """
+        return (
+            not entangled(target.reaches)
+            and mirror.more_rows(target, self._slice_grains)
+            and mirror.is_empty(target.table)
+        )
+
+    def _prepare_pieces(self, target: JoinedTarget, mirror: Mirror) -> None:
+        """Computes what the mirror lacks for the target, and notes that nothing of it is covered."""
+        plan = self._plans[target.table.id.name]
+        folder = self._fresh_folder("filling")
+        if self._values.computed(plan) or not all(reach.grain for reach in target.reaches):
+            self._revalued(target, mirror, self._whole(target, mirror, folder), folder)
+        mirror.begin_pieces(target)
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def piece(self, mirror: Mirror) -> Iterator[TargetRows]:
+        """The rows of the next grains of every target that is being filled, all mapped side by side.
+
+        Together they have no more grains than one slice has. Raises as ``map``.
+        """
+        self.jobs.settle()
+        covering = mirror.covering()
+        targets = [one for one in self.targets if (one.table.id.name, one.digest()) in covering]
+        begun: list[Begun] = []
+        few: list[Collected] = []
+        for target in targets:
+            plan = self._plans[target.table.id.name]
+            sides = mirror.piece(target, max(1, self._slice_grains // len(targets)))
+            job = self._sides.put(plan, sides)
+            found = Collected(target, plan, sides, job, self._sides.few(plan), iter(()))
+            if found.few:
+                few.append(found)
+            else:
+                begun += self._sides.start([found])
+        begun += self._sides.start(few)
+        for work in begun:
+            mapped = list(self._finish(work, mirror))
+            self._step("fill.mapped")
+            yield from mapped
+        self.filling = self._under_way(mirror)
+
+    def _under_way(self, mirror: Mirror) -> tuple[Filling, ...]:
+        covering = mirror.covering()
+        found = (covering.get((target.table.id.name, target.digest())) for target in self.targets)
+        return tuple(covered.filling for covered in found if covered is not None)
+
     def _fill(self, target: JoinedTarget, mirror: Mirror) -> Iterator[TargetRows]:
         """Maps the whole mirror at once, through files: neither side of it has to fit into memory."""
         plan = self._plans[target.table.id.name]
         self._say(f"filling {target.table.id.name} from the mirror")
         folder = self._fresh_folder("filling")
-        frames = {
-            name: parquet_frame(self._spark, self._stored(plan, mirror, name, folder), plan.schemas[name])
-            for name in target.sources
-        }
-        for schema, columns, hashes in self._values.whole(plan, frames):
-            parts = self._through_files(plan, mirror, hashes, folder / f"values of {schema.id.name}")
-            mirror.revalue(self._mirrored[schema.id], columns, parts)
-        for reach in target.reaches:
-            if not reach.grain:
-                numbers = numbered(plan.target, reach, frames)
-                mirror.number_all(reach, self._through_files(plan, mirror, numbers, folder / "numbers"))
+        frames = self._whole(target, mirror, folder)
+        self._revalued(target, mirror, frames, folder)
         mapped = map_rows(self._spark, plan, frames)
         rows = self._through_files(plan, mirror, mapped, folder / "mapped")
         self._step("joined.mapped")
@@ -250,6 +302,27 @@ class JoinedJob:
         self._step("joined.filled")
         shutil.rmtree(folder, ignore_errors=True)
         self._say("")
+
+    def _whole(self, target: JoinedTarget, mirror: Mirror, folder: Path) -> dict[str, DataFrame]:
+        """The whole mirrored tables of a target, by name, through files."""
+        plan = self._plans[target.table.id.name]
+        return {
+            name: parquet_frame(self._spark, self._stored(plan, mirror, name, folder), plan.schemas[name])
+            for name in target.sources
+        }
+
+    def _revalued(
+        self, target: JoinedTarget, mirror: Mirror, frames: Mapping[str, DataFrame], folder: Path
+    ) -> None:
+        """Stores computed values and the numbers of computed grains anew."""
+        plan = self._plans[target.table.id.name]
+        for schema, columns, hashes in self._values.whole(plan, frames):
+            parts = self._through_files(plan, mirror, hashes, folder / f"values of {schema.id.name}")
+            mirror.revalue(self._mirrored[schema.id], columns, parts)
+        for reach in target.reaches:
+            if not reach.grain:
+                numbers = numbered(plan.target, reach, frames)
+                mirror.number_all(reach, self._through_files(plan, mirror, numbers, folder / "numbers"))
 
     def _stored(self, plan: MappingPlan, mirror: Mirror, name: str, folder: Path) -> list[Path]:
         """A mirrored table as a file."""

@@ -86,6 +86,10 @@ class JoinedValues:
                 f"{CORRECTED_MAPPING}",
             ) from error
 
+    def computed(self, plan: MappingPlan) -> bool:
+        """Tells whether a target has computed values."""
+        return any(value_columns(plan.target, name) for name in plan.schemas)
+
     def whole(
         self, plan: MappingPlan, frames: Mapping[str, DataFrame]
     ) -> Iterator[tuple[TableSchema, tuple[str, ...], DataFrame]]:

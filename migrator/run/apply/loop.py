@@ -5,22 +5,25 @@ from __future__ import annotations
 import queue
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 from migrator.errors import DamageError, MigratorError
 from migrator.model.ledger import Ledger
 from migrator.model.limits import ApplyLimits
 from migrator.model.lineage import due
-from migrator.model.progress import Checkpoint
+from migrator.model.progress import Checkpoint, Filling
 from migrator.ports.eventlog import Batch, BatchReader
-from migrator.ports.target import Target, TargetBatch
+from migrator.ports.mirror import Mirror
+from migrator.ports.target import Target, TargetBatch, TargetRows
 from migrator.run.capture.source_threads import wait
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
 from migrator.run.steps import Step, no_step
 
 _LOOK_S = 0.05
+_REST_S = 0.1
 MapBatch = Callable[[Batch, Checkpoint | None], TargetBatch]
 
 
@@ -47,10 +50,24 @@ class OpenedTarget:
     epoch: int
 
 
+class Fills(Protocol):
+    """Joined targets that are filled piece by piece between batches."""
+
+    @property
+    def filling(self) -> tuple[Filling, ...]:
+        """The targets under way, as the last transaction that was tried left them."""
+        ...
+
+    def piece(self, mirror: Mirror) -> Iterator[TargetRows]:
+        """The rows of the next piece of each."""
+        ...
+
+
 class ApplyLoop:
     """Maps and applies batches; mapping runs one batch ahead of the target transaction.
 
-    Running ahead is safe: a mapping sees only the rows of its batch, and batches are applied in order.
+    Running ahead is safe: a mapping sees only the rows of its batch, and batches are applied in order. While a joined
+    target is being filled, a piece of it follows each batch, and pieces follow each other while no batch waits.
 
     Args:
         batches: the event log.
@@ -58,6 +75,7 @@ class ApplyLoop:
         opened: the target, under this leader's epoch.
         progress: where counters go.
         step: hook at named points.
+        fills: the joined targets; None if there are none.
     """
 
     def __init__(
@@ -68,6 +86,7 @@ class ApplyLoop:
         progress: Progress,
         limits: ApplyLimits,
         step: Step = no_step,
+        fills: Fills | None = None,
     ):
         self._batches = batches
         self._map_batch = map_batch
@@ -79,6 +98,8 @@ class ApplyLoop:
         self._after, self._known = ledger.segment, ledger.checkpoint
         self._ahead: deque[Mapped] = deque()
         self._failures = 0
+        self._fills = fills
+        self._filling = () if ledger.checkpoint is None else ledger.checkpoint.filling
         if ledger.checkpoint is not None:
             self._publish(ledger.checkpoint)
 
@@ -88,12 +109,14 @@ class ApplyLoop:
         mapper = stopping.thread("mapper", lambda: self._map(mapped, stopping))
         while not stopping.requested():
             try:
-                batch = mapped.get(timeout=0.1)
+                batch = mapped.get(timeout=0.0 if self.filling() else _REST_S)
             except queue.Empty:
+                self._fill(stopping)
                 continue
             while not stopping.requested() and not self.apply(batch):
                 wait(self._failures - 1, stopping)
             mapped.task_done()
+            self._fill(stopping)  # also beside a stream that never rests
         mapper.join(timeout=60)
 
     def finish(self) -> None:
@@ -105,6 +128,10 @@ class ApplyLoop:
         while self._ahead or self.map_next() is not None:
             if not self.apply(self._ahead[0]):
                 return  # the next run applies it
+
+    def _fill(self, stopping: Stopping) -> None:
+        while not stopping.requested() and self.filling() and not self.fill():
+            wait(self._failures - 1, stopping)
 
     def _map(self, mapped: queue.Queue[Mapped], stopping: Stopping) -> None:
         while not stopping.requested():
@@ -143,10 +170,34 @@ class ApplyLoop:
         self._ahead.append(mapped)
         return mapped
 
+    def filling(self) -> bool:
+        """Tells whether a joined target is being filled piece by piece."""
+        return self._fills is not None and bool(self._filling)
+
+    def fill(self) -> bool:
+        """One attempt to bring the next piece into the target; False when the target can't be reached now."""
+        fills = self._fills
+        if fills is None or not self._reached(lambda: self._piece(fills)):
+            return fills is None
+        self._filling = fills.filling
+        self._step("fill.committed")
+        self._progress.set(filling=self._filling, note="; ".join(map(_in_words, self._filling)))
+        return True
+
     def apply(self, mapped: Mapped) -> bool:
         """One attempt to bring a batch into the target; False when the target can't be reached now."""
+        if not self._reached(lambda: self._commit(mapped.target)):
+            return False
+        if self._fills is not None:
+            self._filling = self._fills.filling
+        self._step("apply.committed")
+        self._finish(mapped.batch)
+        return True
+
+    def _reached(self, work: Callable[[], None]) -> bool:
+        """Does something with the target; False when it can't be reached now."""
         try:
-            self._commit(mapped.target)
+            work()
         except MigratorError as error:
             if not error.retryable:
                 raise
@@ -154,9 +205,12 @@ class ApplyLoop:
             self._failures += 1
             return False
         self._failures = 0
-        self._step("apply.committed")
-        self._finish(mapped.batch)
         return True
+
+    def _piece(self, fills: Fills) -> None:
+        if self._failures:
+            self._target.open(self._epoch)
+        self._target.fill(fills.piece)
 
     def _commit(self, batch: TargetBatch) -> None:
         if self._failures and not due(self._target.open(self._epoch), batch.segment, batch.link):
@@ -184,4 +238,10 @@ class ApplyLoop:
             applied_dump_complete=checkpoint.dump_complete(),
             applied_dumps=checkpoint.dumps,
             applied_requests=checkpoint.requests,
+            filling=self._filling,
         )
+
+
+def _in_words(filling: Filling) -> str:
+    done = f"{filling.rows:,} of about {filling.of_rows:,} rows"
+    return f"filling {filling.target}: {done} in {filling.pieces} pieces"

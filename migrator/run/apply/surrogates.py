@@ -22,7 +22,7 @@ from migrator.model.grants import NOTHING_BESIDE, Beside
 from migrator.model.ledger import Ledger
 from migrator.model.target import TargetColumn, TargetTable
 from migrator.ports.key_maps import KeyMaps
-from migrator.ports.mirror import JoinedTarget
+from migrator.ports.mirror import JoinedTarget, Mirror
 from migrator.ports.target import Stage, Stager, Target, TargetBatch, TargetRows
 
 _NUMBERS = {"smallint": pa.int16(), "int": pa.int32(), "bigint": pa.int64()}
@@ -81,6 +81,10 @@ class NumberedTarget:
         mapped = batch.joined
         joined = None if mapped is None else lambda mirror: map(self._numbered, mapped(mirror))
         self._target.apply(replace(batch, rows=tuple(map(self._numbered, batch.rows)), joined=joined))
+
+    def fill(self, piece: Callable[[Mirror], Iterator[TargetRows]]) -> None:
+        """See the port."""
+        self._target.fill(lambda mirror: map(self._numbered, piece(mirror)))
 
     def close(self) -> None:
         """See the port."""

@@ -94,6 +94,11 @@ class TransformJob:
         self._one_job = OneJob(spark, self._standing, StandingMapping.batches)
         self._jobs = SparkJobs() if joined is None else joined.jobs
 
+    @property
+    def fills(self) -> JoinedJob | None:
+        """The joined targets, which may have to be filled piece by piece between batches; None if there are none."""
+        return self._joined
+
     def warm_up(self, dumping: bool) -> None:
         """Runs the plans once over empty slots, so that the first batch doesn't wait for compilers.
 

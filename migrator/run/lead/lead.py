@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from migrator.errors import ConnectionFailed, FencedError, MigratorError, TargetError
@@ -19,9 +19,9 @@ from migrator.model.target import TargetTable
 from migrator.ports.eventlog import SegmentContent, SegmentWriter
 from migrator.ports.hints import Hints
 from migrator.ports.leadership import Leadership
-from migrator.ports.mirror import JoinedTarget
+from migrator.ports.mirror import JoinedTarget, Mirror
 from migrator.ports.source import LogReader
-from migrator.ports.target import Target, TargetBatch
+from migrator.ports.target import Target, TargetBatch, TargetRows
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
 
@@ -184,6 +184,11 @@ class SureTarget:
         """See the port; also raises what ``Lead.await_sure`` raises."""
         self._lead.await_sure()
         self._target.apply(batch)
+
+    def fill(self, piece: Callable[[Mirror], Iterator[TargetRows]]) -> None:
+        """See the port; also raises what ``Lead.await_sure`` raises."""
+        self._lead.await_sure()
+        self._target.fill(piece)
 
     def close(self) -> None:
         """See the port."""

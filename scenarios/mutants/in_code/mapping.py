@@ -12,6 +12,7 @@ _PLAN = ("tests/integration/transforms/test_transforms_plan.py",)
 _FLAT = ("tests/integration/spark/test_flat.py",)
 _SHARED = ("tests/integration/joined/test_shared_grains.py",)
 _QUIET = ("tests/integration/targets/test_mirror_quiet.py",)
+_FILLS = ("tests/integration/joined/test_fills.py",)
 _REACH = ("tests/integration/targets/test_mirror.py", "tests/integration/joined/test_joined_bench.py")
 
 MAPPING = (
@@ -88,6 +89,23 @@ MAPPING = (
         ("no row is quiet", "loud = one if columns is None else self._without_quiet(one, columns)", "loud = one"),
         ("every change touches every target", "if columns is None or columns & deciding(schema, [target]):", "if True:"),
         ("rows that come or go touch nobody", "if columns is None or columns & deciding", "if columns is not None and columns & deciding"),
+    ),
+    *mutants_of(
+        "migrator/adapters/targets/shared/mirror/batch.py", _FILLS,
+        ("rows that have left for a grain that isn't covered are read", "if self._coverage.of(target) is None and (sum", "if (sum"),
+        ("the piece after the last number is the first again", "next_numbers(covered.number, rows)", "next_numbers(None, rows)"),
+        ("a piece has as many rows as its grains have", "if linked <= _PIECE_ROWS or taken <= 1:", "if True:"),
+    ),
+    *mutants_of(
+        "migrator/adapters/targets/shared/mirror/coverage.py", _FILLS,
+        ("batches write grains that aren't covered", 'f" WHERE number <= {bound:d}"', '""'),
+        ("batches write no grain of a target that is being filled", "if bound is not None:", "if False:"),
+        ("a target that is in step is still being filled", "        self._store.forget_covered(target)\n", ""),
+        ("the first reach of a target is all of it", "if covered.reach < len(target.reaches):", "if covered.reach < 1:"),
+    ),
+    *mutants_of(
+        "migrator/adapters/targets/shared/mirror/keeper.py", _FILLS,
+        ("changes of what is being filled aren't followed", "{*mirror.filled(), *mirror.covering()}", "mirror.filled()"),
     ),
     *mutants_of(
         "migrator/columnar/compared.py", ("tests/unit/columnar/test_compared.py",),

@@ -69,7 +69,7 @@ RUN = (
         ("segments are never released", "self._batches.release(batch.last)\n", "pass\n"),
         ("one batch is mapped again and again", "self._after, self._known = batch.last, batch.checkpoint", "self._known = batch.checkpoint"),
         ("a batch is applied without the one before", "self._ahead.popleft()", "self._ahead.pop()"),
-        ("a connection that is back is looked up for ever", "self._failures = 0\n        self._step", "self._step"),
+        ("a connection that is back is looked up for ever", "self._failures = 0\n        return True", "return True"),
     ),
     *mutants_of(
         "migrator/run/lead/resume.py", ("tests/unit/run/lead/test_resume.py",),

@@ -19,6 +19,7 @@ from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.table import TableSchema
 from migrator.ports.eventlog import Batch, NetDelta
+from migrator.run.apply.joined_job import JoinedJob
 from migrator.run.apply.transform_job import TransformJob
 from migrator.run.migration import Migration, Parts, plans
 from migrator.wiring import parts as wiring
@@ -55,6 +56,8 @@ class JoinedBench:
         joined = self.job._joined
         assert joined is not None
         joined._step, joined._slice_grains = (lambda name: self.step(name)), self.slice_grains
+        known = self.parts.target.open(epoch).checkpoint
+        joined.filling = () if known is None else known.filling
         return self
 
     def _narrowed(self, parts: Parts) -> Parts:
@@ -92,6 +95,24 @@ class JoinedBench:
                 deltas.append(NetDelta(self.schemas[name], self._arrow(name, gone), self._arrow(name, came)))
             self.known[name] = new
         self._apply([], deltas)
+
+    def fill(self) -> int:
+        """All pieces of the targets that are being filled; returns how many."""
+        pieces = 0
+        while self.fills().filling:
+            self.piece()
+            pieces += 1
+        return pieces
+
+    def piece(self) -> None:
+        """The next piece of each target that is being filled."""
+        self.parts.target.fill(self.fills().piece)
+
+    def fills(self) -> JoinedJob:
+        """The joined targets."""
+        found = self.job.fills
+        assert found is not None
+        return found
 
     def apply_again(self, batch: Batch) -> None:
         """Maps and applies a batch."""

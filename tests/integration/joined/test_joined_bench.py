@@ -82,6 +82,7 @@ def test_a_change_that_reaches_more_grains_than_are_mapped_at_a_time(
     some = ("circle", "order_summary", "sales", "namesake")
     bench = JoinedBench(project, tmp_path, slice_grains=10, only=some).begin()
     filled(bench)
+    assert bench.fill() > 1
     assert shop.differences(project, some) == {}
     transact(
         project,

@@ -58,12 +58,14 @@ def test_in_slices_undone_and_derived_anew(project: Project, tmp_path: Path, spa
     some = ("circle", "order_summary", "sales")
     bench = JoinedBench(project, tmp_path, slice_grains=10, only=some).begin()
     bench.dump("category", "product", "customer")
-    stop_at(bench, "joined.filled")
+    bench.fill()
+    stop_at(bench, "target.merged")
     with pytest.raises(Stopped):
         bench.dump("orders", "order_line")
     started_again(bench)
     assert project.new.query("SELECT count(*) FROM order_summary") == [(0,)]
     bench.apply_again(bench.last)
+    assert bench.fill() > 1
     assert shop.differences(project, some) == {}
     transact(
         project,

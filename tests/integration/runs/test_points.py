@@ -35,6 +35,8 @@ KILLED_ELSEWHERE = {
     "target.mirrored": "test_joined_points_may_be_killed",
     "joined.mapped": "test_joined_points_may_be_killed",
     "joined.filled": "test_joined_points_may_be_killed",
+    "fill.mapped": "test_points_of_pieces_may_be_killed",
+    "fill.committed": "test_points_of_pieces_may_be_killed",
     "target.unknown": "test_killed_before_a_lost_commit_is_looked_up",
     "reset.noted": RESET,
     "reset.marked": RESET,
@@ -42,6 +44,8 @@ KILLED_ELSEWHERE = {
 }
 TABLES = ("label", "order_summary")
 """One row by row, and one joined."""
+PIECES = "\n[apply]\nslice_grains = 10\n"
+"""So many of its orders are a piece of the joined one."""
 ONCE_A_PROCESS = {"run.led", "log.connected"}
 KILLS_A_RUN = 4
 SEEDS = (1, 2, 3)
@@ -105,9 +109,14 @@ def test_runs_pass_through_every_point_that_is_listed(
     joined.command("dump", "start", "--table", "category")
     with TcpProxy(joined.new.host, joined.new.port, kind="postgresql") as proxy:
         target = target.replace(f"port = {joined.new.port}", f"port = {proxy.port}", 1)
-        joined.config.write_text(f'{source}placement = "message"\n[target]{target}')
+        joined.config.write_text(f'{source}placement = "message"\n[target]{target}{PIECES}')
         # the COMMIT that comes next
         passed.first["target.moved"] = lambda: proxy.reset_around_commit("after")
+        joined.run_here()
+        left = {"changes.poll", "joined.mapped", "joined.filled", "reset.noted", "reset.marked", "reset.removed"}
+        assert set(POINTS) - passed.points == left
+        assert joined.command("remap", "order_summary") == 0  # rows are there: it is filled as a whole
+        joined.old.execute("UPDATE product SET price = price + 1")
         joined.run_here()
         assert shop.differences(joined, TABLES) == {}
         assert joined.command("reset", "--yes") == 0
@@ -214,3 +223,16 @@ def test_a_run_on_change_tables_may_be_killed_before_a_poll(
         killed(polled, f"changes.poll:{seed}")
     polled.run_here()
     assert polled.differences() == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", SEEDS)
+def test_points_of_pieces_may_be_killed(joined: Project, spark: SparkSession, seed: int) -> None:
+    with joined.config.open("a") as config:
+        config.write(PIECES)
+    with writing(joined, f"UPDATE product SET price = price + {seed} WHERE product_id % 3 = 0"):
+        for point in (f"fill.mapped:{seed}", "fill.committed"):
+            killed(joined, point)
+            assert 0 < joined.new.query("SELECT count(*) FROM order_summary")[0][0] + (seed == 1) < 51
+    joined.run_here()
+    assert shop.differences(joined, TABLES) == {}

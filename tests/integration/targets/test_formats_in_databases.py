@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from migrator.adapters.sources.postgres.change_tables.catalog import ChangeTableCatalog
-from migrator.adapters.targets.postgres.mirror.tables import FILLED, SCHEMA, prepare
+from migrator.adapters.targets.postgres.mirror.tables import FILLED, FILLING, SCHEMA, prepare
+from migrator.adapters.targets.postgres.remap import forget_filled
 from migrator.adapters.targets.postgres.session import Session
 from migrator.errors import TargetError
 from migrator.model.ledger import Ledger
@@ -24,16 +25,21 @@ def test_a_mirror_carries_its_format_and_a_newer_one_is_refused(new_pg: Database
         for _ in range(2):
             prepare(session, "m", [], NEW)
         comment = f"SELECT obj_description('{FILLED}'::regclass)"
-        assert new_pg.query(comment) == [("migrator mirror, format 2",)]
+        assert new_pg.query(comment) == [("migrator mirror, format 3",)]
         new_pg.execute(
             f"COMMENT ON TABLE {FILLED} IS NULL"
         )  # an older version made it: that is the first format
         prepare(session, "m", [], NEW)
-        assert new_pg.query(comment) == [("migrator mirror, format 2",)], "it is brought up to date"
-        new_pg.execute(f"COMMENT ON TABLE {FILLED} IS 'migrator mirror, format 3'")
+        assert new_pg.query(comment) == [("migrator mirror, format 3",)], "it is brought up to date"
+        new_pg.execute(f"COMMENT ON TABLE {FILLED} IS 'migrator mirror, format 2'", f"DROP TABLE {FILLING}")
+        assert not forget_filled(settings_of(new_pg), "t"), "no target of the second format is being filled"
+        prepare(session, "m", [], NEW)
+        assert new_pg.query(f"SELECT count(*) FROM {FILLING}") == [(0,)]
+        assert new_pg.query(comment) == [("migrator mirror, format 3",)]
+        new_pg.execute(f"COMMENT ON TABLE {FILLED} IS 'migrator mirror, format 4'")
         with pytest.raises(TargetError, match="newer version") as caught:
             prepare(session, "m", [], NEW)
-        assert caught.value.cause == "its format is 3, this version knows formats up to 2"
+        assert caught.value.cause == "its format is 4, this version knows formats up to 3"
         assert SCHEMA in caught.value.where
         assert "newer one" in caught.value.remedy
     finally:

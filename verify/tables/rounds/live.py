@@ -187,6 +187,12 @@ class LiveComparison:
                 dump = ledger.checkpoint.dump_of(TableId(self.source_schema, name))
                 if dump is None or not dump.done:
                     table.unknown = f"the dump of source table {name} is not complete"
+            for filling in ledger.checkpoint.filling:
+                if filling.target == table.target.name:
+                    table.unknown = (
+                        f"it is being filled: {filling.rows} of about {filling.of_rows} rows of its grains'"
+                        " tables are covered, the others have no rows in it yet"
+                    )
 
     def _round(self, number: int, tables: Sequence[TableProgress]) -> tuple[Round, SourceSnapshot]:
         started = time.monotonic()

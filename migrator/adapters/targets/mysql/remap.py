@@ -15,7 +15,7 @@ from migrator.adapters.targets.shared.remap import FilledTargets
 from migrator.model.progress import TableIdentity
 from migrator.model.table import TableId
 
-_EXISTS = "SELECT 1 FROM information_schema.tables WHERE table_schema = %s AND table_name = 'filled'"
+_EXISTS = "SELECT 1 FROM information_schema.tables WHERE table_schema = %s AND table_name = %s"
 
 # The time at which a table was made has whole seconds, and also moves with an ALTER that copies it.
 _TIMES = (
@@ -28,7 +28,7 @@ def filled(settings: MysqlTarget) -> list[tuple[str, int]]:
     """The joined targets that were filled, and the segment at which each was. Raises ``ConnectionFailed``,
     ``TargetError``."""
     with catalog(settings) as session:
-        return _record(settings).segments(session) if _exists(session, settings) else []
+        return _record(settings).segments(session) if _exists(session, settings, "filled") else []
 
 
 def holds_rows(settings: MysqlTarget, target: str) -> bool:
@@ -53,19 +53,25 @@ def forget_filled(settings: MysqlTarget, target: str) -> bool:
 
     Raises ``ConnectionFailed``, and ``TargetError`` when the user may not.
     """
-    record = _record(settings)
     with catalog(settings) as session:
-        if not _exists(session, settings):
+        if not _exists(session, settings, "filled"):
             return False
+        record = _record(settings, _exists(session, settings, "filling"))
         with record.refusals_named(DRIVER_ERRORS, explained):
             forgotten = record.forget(session, target)
             session.run("COMMIT")
             return forgotten
 
 
-def _record(settings: MysqlTarget) -> FilledTargets:
-    return FilledTargets(control_table(settings.server.database, "filled"), settings, LEDGER.history)
+def _record(settings: MysqlTarget, filling: bool = False) -> FilledTargets:
+    database = settings.server.database
+    return FilledTargets(
+        control_table(database, "filled"),
+        control_table(database, "filling") if filling else "",
+        settings,
+        LEDGER.history,
+    )
 
 
-def _exists(session: Catalog, settings: MysqlTarget) -> bool:
-    return bool(session.rows(_EXISTS, [mirror_database(settings.server.database)]))
+def _exists(session: Catalog, settings: MysqlTarget, name: str) -> bool:
+    return bool(session.rows(_EXISTS, [mirror_database(settings.server.database), name]))

@@ -26,6 +26,7 @@ from migrator.errors import TargetError
 from migrator.model.finding import Finding
 from migrator.model.fit import Rule
 from migrator.model.grants import NOTHING_BESIDE, Beside
+from migrator.model.progress import Filling
 from migrator.model.table import TableId
 from migrator.model.target import TargetTable
 from migrator.ports.mirror import JoinedTarget
@@ -131,13 +132,16 @@ class MysqlTargetWriter(TargetWriter[Session, Structure, Prepared]):
     def _begun(self, session: Session) -> None:
         session.run(f"SAVEPOINT {_WHOLE}")
 
-    def _merge(self, session: Session, batch: TargetBatch, prepared: list[Prepared], dumping: bool) -> None:
+    def _merge(
+        self, session: Session, batch: TargetBatch, prepared: list[Prepared], partial: bool
+    ) -> tuple[Filling, ...]:
         writer = BatchWriter(session, self._structures, self._step, self._triggers_now(session))
         emptied = [rows.table.id for rows in batch.rows if rows.emptied]
         writer.empty(emptied)
         still_dumping = batch.checkpoint.dumping()
-        checked = not (dumping or emptied or still_dumping)
-        wholly = bool(dumping or emptied)
+        checked = not (partial or emptied or still_dumping)
+        wholly = bool(partial or emptied)
+        filling: tuple[Filling, ...] = ()
         if batch.joined is None:
             writer.write(prepared, checked)
         else:
@@ -145,8 +149,10 @@ class MysqlTargetWriter(TargetWriter[Session, Structure, Prepared]):
             self._step("target.mirrored")
             joined = self._joined_writer(session, writer, checked)
             wholly = joined.write(prepared, batch.joined(mirror)) or wholly
-        if wholly and not still_dumping:
+            filling = self._mirrors.filling(mirror)
+        if wholly and not still_dumping and not filling:
             writer.check_foreign_keys()
+        return filling
 
     def _triggers_now(self, session: Session) -> Mapping[TableId, tuple[str, ...]]:
         """The names of triggers by the tables that have any; without the right to see them, none."""

@@ -9,7 +9,7 @@ from typing import Any, LiteralString
 import psycopg
 
 from migrator.adapters.targets.postgres.ledger import HISTORY
-from migrator.adapters.targets.postgres.mirror.tables import FILLED
+from migrator.adapters.targets.postgres.mirror.tables import FILLED, FILLING
 from migrator.adapters.targets.postgres.reflect import catalog
 from migrator.adapters.targets.postgres.refusal import explained
 from migrator.adapters.targets.postgres.rows.merge import qualified
@@ -47,7 +47,7 @@ def filled(settings: PostgresTarget) -> list[tuple[str, int]]:
     """The joined targets that were filled, and the segment at which each was. Raises ``ConnectionFailed``,
     ``TargetError``."""
     with catalog(settings) as connection:
-        return _record(settings).segments(Statements(connection)) if _exists(connection) else []
+        return _record(settings).segments(Statements(connection)) if _exists(connection, FILLED) else []
 
 
 def holds_rows(settings: PostgresTarget, target: str) -> bool:
@@ -69,18 +69,18 @@ def forget_filled(settings: PostgresTarget, target: str) -> bool:
 
     Raises ``ConnectionFailed``, and ``TargetError`` when the role may not.
     """
-    record = _record(settings)
     with catalog(settings) as connection:
-        if not _exists(connection):
+        if not _exists(connection, FILLED):
             return False
+        record = _record(settings, FILLING if _exists(connection, FILLING) else "")
         with record.refusals_named(psycopg.Error, explained), connection.transaction():
             return record.forget(Statements(connection), target)
 
 
-def _record(settings: PostgresTarget) -> FilledTargets:
-    return FilledTargets(FILLED, settings, _HISTORY)
+def _record(settings: PostgresTarget, filling: str = "") -> FilledTargets:
+    return FilledTargets(FILLED, filling, settings, _HISTORY)
 
 
-def _exists(connection: psycopg.Connection[tuple[Any, ...]]) -> bool:
-    found = connection.execute(_FOUND, [FILLED]).fetchone()
+def _exists(connection: psycopg.Connection[tuple[Any, ...]], name: str) -> bool:
+    found = connection.execute(_FOUND, [name]).fetchone()
     return found is not None and bool(found[0])

@@ -30,6 +30,7 @@ from migrator.model.finding import Finding
 from migrator.model.fit import Rule
 from migrator.model.grants import NOTHING_BESIDE, Beside
 from migrator.model.ledger import Ledger
+from migrator.model.progress import Filling
 from migrator.model.table import TableId
 from migrator.model.target import TargetTable
 from migrator.ports.mirror import JoinedTarget
@@ -169,13 +170,15 @@ class PostgresTargetWriter(TargetWriter[Session, Structure, Prepared]):
         if self._staging is not None:
             self._staging.begin()
 
-    def _merge(self, session: Session, batch: TargetBatch, prepared: list[Prepared], dumping: bool) -> None:
+    def _merge(
+        self, session: Session, batch: TargetBatch, prepared: list[Prepared], partial: bool
+    ) -> tuple[Filling, ...]:
         triggers = triggers_of(session, self._structures.keys())
         writer = BatchWriter(
             session, self._settings.server.user, self._direct_loads, self._structures, self._step, triggers
         )
         emptied = [rows.table.id for rows in batch.rows if rows.emptied]
-        if dumping or emptied or batch.checkpoint.dumping():
+        if partial or emptied or batch.checkpoint.dumping():
             writer.relax()
         writer.empty(emptied)
         parts = staged.staged_rows(batch)
@@ -183,7 +186,8 @@ class PostgresTargetWriter(TargetWriter[Session, Structure, Prepared]):
             raise staged.Unusable("what triggers make of rows is seen where the driver stages them")
         for table, rows in parts:
             staged.merge_staged(session, self._structures[table], rows, self._direct_loads, writer.relaxed)
-        checked = bool(dumping or emptied)
+        checked = bool(partial or emptied)
+        filling: tuple[Filling, ...] = ()
         if batch.joined is None:
             writer.write(prepared)
         else:
@@ -193,11 +197,12 @@ class PostgresTargetWriter(TargetWriter[Session, Structure, Prepared]):
                 session, writer, self._structures, lambda rows: self._encoded(session, rows)
             )
             checked = joined.write(prepared, batch.joined(mirror)) or checked
+            filling = self._mirrors.filling(mirror)
         staged.drop_parts(session, [rows for _, rows in parts])
-        if (
-            checked and not batch.checkpoint.dumping()
-        ):  # until then children may be there before their parents
+        # until then children may be there before their parents
+        if checked and not batch.checkpoint.dumping() and not filling:
             writer.check_foreign_keys()
+        return filling
 
     def _after_commit(self, batch: TargetBatch) -> None:
         if self._staging is not None:

@@ -33,11 +33,13 @@ class FilledTargets:
 
     Attributes:
         table: quoted name of the record's table.
+        filling: quoted name of the table of those that are being filled; empty where the mirror has none yet.
         settings: whose record it is.
         history: the history's statements in the words of the driver of short sessions.
     """
 
     table: str
+    filling: str
     settings: CommonSettings
     history: ActSql
 
@@ -50,10 +52,15 @@ class FilledTargets:
         return [(str(name), int(segment)) for name, segment in found]
 
     def forget(self, session: RemapSession, target: str) -> bool:
-        """Removes a target from the record and keeps the act in the history; False where it wasn't there."""
+        """Removes a target from the record and keeps the act in the history; False where it wasn't there.
+
+        What is being filled is looked at first: that waits for a piece under way, which may be the last one.
+        """
         migration = self.settings.migration
-        changed = session.run(
-            f"DELETE FROM {self.table} WHERE migration = %s AND target = %s", [migration, target]
+        changed = sum(
+            session.run(f"DELETE FROM {table} WHERE migration = %s AND target = %s", [migration, target])
+            for table in (self.filling, self.table)
+            if table
         )
         if changed:
             act = values(

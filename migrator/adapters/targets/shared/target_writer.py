@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from migrator.adapters.targets.shared.ledger import LedgerSession, LedgerTable
@@ -21,10 +22,11 @@ from migrator.adapters.targets.shared.settings import CommonSettings
 from migrator.errors import ConnectionFailed, TargetError
 from migrator.model.ledger import Ledger
 from migrator.model.lineage import due, identity
+from migrator.model.progress import Filling
 from migrator.model.table import TableId
 from migrator.model.target import TargetTable
-from migrator.ports.mirror import JoinedTarget
-from migrator.ports.target import TargetBatch
+from migrator.ports.mirror import JoinedTarget, Mirror
+from migrator.ports.target import TargetBatch, TargetRows
 from migrator.schema.acts import note_lead
 
 
@@ -110,14 +112,40 @@ class TargetWriter(ABC, Generic[SessionT, StructureT, PreparedT]):
         with self._undone_by_failure():
             try:
                 session = self._connected()
-                if not self._write(session, batch, self._prepare(session, batch), epoch):
+                prepared = self._prepare(session, batch)
+                self._begin(session, epoch)
+                held = self._ledger.lock(session, self._migration)
+                self._ledger.check_epoch(held, epoch)
+                if not due(held, batch.segment, batch.link):
+                    session.run("ROLLBACK")
                     return
+                self._write(session, batch, prepared, held, identity(batch.link))
                 committing = True
                 session.run("COMMIT")
             except ConnectionLost:
                 self._forget()
                 if not (committing and self._committed(session, batch, epoch)):
                     raise
+        self._after_commit(batch)
+        self._step("target.committed")
+
+    def fill(self, piece: Callable[[Mirror], Iterator[TargetRows]]) -> None:
+        """Writes a piece of the joined targets that are being filled (see ``ports.target``)."""
+        epoch = self._epoch
+        if epoch is None:
+            raise TargetError("the ledger wasn't taken over yet", remedy="call open() before fill()")
+        with self._undone_by_failure():
+            session = self._connected()
+            held = self._ledger.known(session, self._migration)
+            if held.checkpoint is None:
+                return
+            batch = TargetBatch(held.segment, held.checkpoint, (), (), piece)
+            prepared = self._prepare(session, batch)
+            self._begin(session, epoch)
+            held = self._ledger.lock(session, self._migration)
+            self._ledger.check_epoch(held, epoch)
+            self._write(session, batch, prepared, held, held.segment_id)
+            session.run("COMMIT")
         self._after_commit(batch)
         self._step("target.committed")
 
@@ -176,8 +204,13 @@ class TargetWriter(ABC, Generic[SessionT, StructureT, PreparedT]):
         """Encodes and checks a batch's rows before its transaction begins."""
 
     @abstractmethod
-    def _merge(self, session: SessionT, batch: TargetBatch, prepared: list[PreparedT], dumping: bool) -> None:
-        """Writes the rows. ``dumping``: until now some table's dump was under way."""
+    def _merge(
+        self, session: SessionT, batch: TargetBatch, prepared: list[PreparedT], partial: bool
+    ) -> tuple[Filling, ...]:
+        """Writes the rows; returns the joined targets that are being filled from then on.
+
+        ``partial``: until now some table's dump was under way, or some target being filled.
+        """
 
     def _opened(self, epoch: int, taken: Ledger) -> None:
         """Does what is left once the ledger is ours."""
@@ -223,23 +256,21 @@ class TargetWriter(ABC, Generic[SessionT, StructureT, PreparedT]):
             raise
         return taken
 
-    def _write(self, session: SessionT, batch: TargetBatch, prepared: list[PreparedT], epoch: int) -> bool:
-        """Everything up to the COMMIT; False when the ledger already holds the batch."""
-        self._begin(session, epoch)
-        held = self._ledger.lock(session, self._migration)
-        self._ledger.check_epoch(held, epoch)
-        if not due(held, batch.segment, batch.link):
-            session.run("ROLLBACK")
-            return False
+    def _write(
+        self, session: SessionT, batch: TargetBatch, prepared: list[PreparedT], held: Ledger, segment_id: str
+    ) -> None:
+        """Everything from the ledger's lock up to the COMMIT."""
         self._begun(session)
         self._step("target.begun")
-        self._merge(session, batch, prepared, held.checkpoint is None or held.checkpoint.dumping())
+        known = held.checkpoint
+        partial = known is None or known.dumping() or bool(known.filling)
+        filling = self._merge(session, batch, prepared, partial)
         self._check_unchanged(session)
         self._step("target.merged")
-        self._ledger.move(session, self._migration, batch.segment, batch.checkpoint, identity(batch.link))
+        checkpoint = replace(batch.checkpoint, filling=filling)
+        self._ledger.move(session, self._migration, batch.segment, checkpoint, segment_id)
         self._step("target.moved")
         self._check_whole(session)
-        return True
 
     def _check_unchanged(self, session: SessionT) -> None:
         tables = [one.table for one in self._structures.values()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -11,10 +11,11 @@ from migrator.errors import ConnectionFailed, DamageError, TargetError
 from migrator.model.ledger import Ledger
 from migrator.model.limits import ApplyLimits
 from migrator.model.position import Position
-from migrator.model.progress import Checkpoint
+from migrator.model.progress import Checkpoint, Filling
 from migrator.ports.eventlog import Batch
 from migrator.ports.target import TargetBatch
 from migrator.run.apply.loop import ApplyLoop, OpenedTarget
+from migrator.run.caught_up import caught_up
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
 
@@ -147,3 +148,68 @@ def test_what_the_target_refuses_for_good_ends_the_run() -> None:
 
 def wait(event: threading.Event) -> None:
     assert event.wait(DEADLINE_S)
+
+
+class Fill:
+    """A joined target that needs some pieces; a batch may begin it anew."""
+
+    def __init__(self, target: Target, pieces: int):
+        self.left, self.filling = pieces, (Filling("t"),) if pieces else ()
+        target.fill = self.fill  # type: ignore[attr-defined]
+        self.target = target
+        self.lost = 0
+
+    def piece(self, mirror: object) -> Iterator[object]:
+        raise AssertionError("the target takes it, and there is none")
+
+    def fill(self, piece: object) -> None:
+        if self.lost:
+            self.lost -= 1
+            raise ConnectionFailed("cut", retryable=True)
+        self.left -= 1
+        self.target.applied.append(-self.left)
+        self.filling = (Filling("t"),) if self.left else ()
+
+
+def filling_loop(batches: Batches, target: Target, fill: Fill, begun: bool = True) -> ApplyLoop:
+    checkpoint = Checkpoint(Position(0, "0"), filling=(Filling("t"),)) if begun else None
+    opened = OpenedTarget(target, Ledger("m", 1, 0, checkpoint), 1)  # type: ignore[arg-type]
+    return ApplyLoop(batches, mapped, opened, Progress(), ApplyLimits(), fills=fill)  # type: ignore[arg-type]
+
+
+def test_a_fill_goes_on_between_batches_and_alone() -> None:
+    """A restart begins with it; a batch that waits comes first; a lost piece is made again."""
+    target = Target()
+    fill = Fill(target, 4)
+    fill.lost = 1
+    apply = filling_loop(Batches(2), target, fill)
+    stopping = Stopping()
+    stopping.thread("end", lambda: ended(fill, target, stopping))
+    apply.run(stopping)
+    stopping.raise_failure()
+    assert sorted(target.applied) == sorted([-3, -2, -1, 0, 1, 2])
+    assert [one for one in target.applied if one > 0] == [1, 2]
+    assert [one for one in target.applied if one <= 0] == [-3, -2, -1, 0]
+
+
+def test_a_run_isnt_caught_up_while_a_target_is_being_filled() -> None:
+    target = Target()
+    fill = Fill(target, 2)
+    apply = filling_loop(Batches(1), target, fill)
+    assert apply._progress.snapshot().filling
+    reached = caught_up(lambda: Position(0, "0"))
+    apply._progress.set(captured=Position(1, "1"), applied_dump_complete=True, requests_left=0)
+    only = apply.map_next()
+    assert only is not None
+    assert apply.apply(only)
+    assert apply.fill()
+    assert not reached(apply._progress.snapshot())
+    assert apply.fill()
+    assert reached(apply._progress.snapshot())
+    assert not apply.filling()
+
+
+def ended(fill: Fill, target: Target, stopping: Stopping) -> None:
+    while not stopping.wait(0.01):
+        if not fill.filling and {1, 2} <= set(target.applied):
+            stopping.request()

@@ -18,12 +18,12 @@ from migrator.adapters.targets.mysql.session import Session
 from migrator.adapters.targets.mysql.settings import MysqlTarget
 from migrator.adapters.targets.shared.mirror.mirrored import Mirrored, Typed
 from migrator.adapters.targets.shared.mirror.refused import not_held
-from migrator.adapters.targets.shared.mirror.session_store import SessionStore
+from migrator.adapters.targets.shared.mirror.session_store import SessionStore, covered_of, covered_row
 from migrator.adapters.targets.shared.refused import first_refused
 from migrator.model.reach import Reach
 from migrator.model.table import TableId, TableSchema
 from migrator.model.target import TargetTable
-from migrator.ports.mirror import JoinedTarget
+from migrator.ports.mirror import Covered, JoinedTarget
 
 _DIRECT = "migrator_mirror_load"
 _LOAD = "migrator_mirror_part"
@@ -154,6 +154,30 @@ class MysqlMirror(SessionStore[Session, Scratch]):
         self._session.run(
             f"REPLACE INTO {control_table(self._database, 'filled')} VALUES (%s, %s, %s, %s)",
             [self._migration, target.table.id.name, target.digest(), self._segment],
+        )
+
+    def covering(self) -> Mapping[tuple[str, str], Covered]:
+        """The joined targets that are being filled, locked until the transaction ends."""
+        return covered_of(
+            self._session.rows(
+                "SELECT target, digest, reach, number, pieces, covered_rows, of_rows"
+                f" FROM {control_table(self._database, 'filling')} WHERE migration = %s FOR UPDATE",
+                [self._migration],
+            )
+        )
+
+    def note_covered(self, target: JoinedTarget, covered: Covered) -> None:
+        """Notes what of a target is covered."""
+        self._session.run(
+            f"REPLACE INTO {control_table(self._database, 'filling')} VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
+            [self._migration, *covered_row(target, covered)],
+        )
+
+    def forget_covered(self, target: JoinedTarget) -> None:
+        """Notes nothing of it any more."""
+        self._session.run(
+            f"DELETE FROM {control_table(self._database, 'filling')} WHERE migration = %s AND target = %s",
+            [self._migration, target.table.id.name],
         )
 
     def is_empty(self, table: TargetTable) -> bool:

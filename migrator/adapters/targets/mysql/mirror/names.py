@@ -37,7 +37,7 @@ def number_table(database: str, migration: str, reach: Reach) -> TableId:
 
 
 def control_table(database: str, name: str) -> str:
-    """Quoted name of a table about the mirror; ``filled`` or ``moved``."""
+    """Quoted name of a table about the mirror; ``filled``, ``filling`` or ``moved``."""
     return qualified(TableId(mirror_database(database), name))
 
 

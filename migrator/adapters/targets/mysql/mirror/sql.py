@@ -51,6 +51,15 @@ class MysqlMirrored(Mirrored):
         """A grain's number in a temporary table's row, from values alone: whichever table they are of."""
         return number_of(self.places(grain, alias))
 
+    def grains(self, grain: Sequence[str], shared: bool) -> tuple[str, str]:
+        """The mirror's table, and the number in its row."""
+        column = grain_column(grain)
+        return f"{self.table} m FORCE INDEX ({quoted(index_name([column]))})", f"m.{quoted(column)}"
+
+    def numbers_of(self, numbers: str) -> tuple[str, str]:
+        """The table of numbers, and the number in its row."""
+        return f"{numbers} m FORCE INDEX ({quoted(BY_NUMBER)})", "m.number"
+
     def number_by_key(self, numbers: str, alias: str) -> str:
         """Joins the table of numbers ``n`` by key."""
         return self._found(numbers, "n", self.key, self.places(self.key, alias))

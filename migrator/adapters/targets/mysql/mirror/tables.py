@@ -58,6 +58,11 @@ _MAKE_FILLED = (
     f"migration {_TEXT.format(31)}, target {_TEXT.format(64)}, digest {_TEXT.format(16)},"
     " segment BIGINT NOT NULL, PRIMARY KEY (migration, target)"
 )
+_MAKE_FILLING = (
+    f"migration {_TEXT.format(31)}, target {_TEXT.format(64)}, digest {_TEXT.format(16)}, reach SMALLINT NOT NULL,"
+    " number BIGINT, pieces BIGINT NOT NULL, covered_rows BIGINT NOT NULL, of_rows BIGINT NOT NULL,"
+    " PRIMARY KEY (migration, target)"
+)
 _FILLED_IS = f"ENGINE=InnoDB COMMENT = '{COMMENT}{FORMAT}'"
 _MAKE_MOVED = (
     f"migration {_TEXT.format(31)}, mirrored {_TEXT.format(64)}, segment BIGINT NOT NULL,"
@@ -107,6 +112,7 @@ class MirrorTables:
                 if _text(comment) != f"{COMMENT}{FORMAT}":
                     filled = control_table(self._settings.server.database, "filled")
                     self._session.run(f"ALTER TABLE {filled} COMMENT = '{COMMENT}{FORMAT}'")
+            self._make(control_table(self._settings.server.database, "filling"), _MAKE_FILLING)
             self._make(control_table(self._settings.server.database, "moved"), _MAKE_MOVED)
             if self._ledger.segment == 0:
                 self._forget()
@@ -135,7 +141,7 @@ class MirrorTables:
         target, migration = self._settings.server.database, self._settings.migration
         for (name,) in self._session.rows(_LEFT, [mirror_database(target), f"{migration}."]):
             self._session.run(f"DROP TABLE {qualified(TableId(mirror_database(target), _text(name)))}")
-        for kept in ("filled", "moved"):
+        for kept in ("filled", "filling", "moved"):
             self._session.run(f"DELETE FROM {control_table(target, kept)} WHERE migration = %s", [migration])
         self._session.run("COMMIT")
 

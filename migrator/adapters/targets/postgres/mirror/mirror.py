@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
 from migrator.adapters.targets.postgres.mirror.sql import PostgresMirrored
 from migrator.adapters.targets.postgres.mirror.tables import (
     FILLED,
+    FILLING,
     TOO_WIDE,
     held,
     mirror_table,
@@ -21,13 +22,13 @@ from migrator.adapters.targets.postgres.rows.scratch import Scratch
 from migrator.adapters.targets.postgres.session import Session
 from migrator.adapters.targets.shared.mirror.mirrored import Mirrored, Typed
 from migrator.adapters.targets.shared.mirror.refused import not_held
-from migrator.adapters.targets.shared.mirror.session_store import SessionStore
+from migrator.adapters.targets.shared.mirror.session_store import SessionStore, covered_of, covered_row
 from migrator.adapters.targets.shared.refused import first_refused, temporary
 from migrator.errors import TargetError
 from migrator.model.reach import Reach
 from migrator.model.table import TableSchema
 from migrator.model.target import TargetTable
-from migrator.ports.mirror import JoinedTarget
+from migrator.ports.mirror import Covered, JoinedTarget
 
 _LOAD = quoted("migrator_mirror_load")
 
@@ -138,6 +139,32 @@ class PostgresMirror(SessionStore[Session, Scratch]):
             f"INSERT INTO {FILLED} VALUES ($1::text, $2::text, $3::text, $4::bigint) ON CONFLICT (migration, target)"
             " DO UPDATE SET digest = excluded.digest, segment = excluded.segment",
             [self._migration, target.table.id.name, target.digest(), self._segment],
+        )
+
+    def covering(self) -> Mapping[tuple[str, str], Covered]:
+        """The joined targets that are being filled, locked until the transaction ends."""
+        return covered_of(
+            self._session.rows(
+                "SELECT target, digest, reach, number, pieces, covered_rows, of_rows"
+                f" FROM {FILLING} WHERE migration = $1::text FOR UPDATE",
+                [self._migration],
+            )
+        )
+
+    def note_covered(self, target: JoinedTarget, covered: Covered) -> None:
+        """Notes what of a target is covered."""
+        self.forget_covered(target)
+        self._session.run(
+            f"INSERT INTO {FILLING} VALUES ($1::text, $2::text, $3::text, $4::smallint, $5::bigint, $6::bigint,"
+            " $7::bigint, $8::bigint)",
+            [self._migration, *covered_row(target, covered)],
+        )
+
+    def forget_covered(self, target: JoinedTarget) -> None:
+        """Notes nothing of it any more."""
+        self._session.run(
+            f"DELETE FROM {FILLING} WHERE migration = $1::text AND target = $2::text",
+            [self._migration, target.table.id.name],
         )
 
     def is_empty(self, table: TargetTable) -> bool:

@@ -50,6 +50,14 @@ class PostgresMirrored(Mirrored):
         """A grain's number in a temporary table's row."""
         return number_of(self.schema, grain, self.places(grain, alias), shared)
 
+    def grains(self, grain: Sequence[str], shared: bool) -> tuple[str, str]:
+        """The mirror's table, and the number in its row."""
+        return f"{self.table} m", number_of(self.schema, grain, self.named(grain, "m"), shared)
+
+    def numbers_of(self, numbers: str) -> tuple[str, str]:
+        """The table of numbers, and the number in its row."""
+        return f"{numbers} m", f"m.{NUMBER}"
+
     def number_by_key(self, numbers: str, alias: str) -> str:
         """``LATERAL`` subquery ``n``: the numbers of rows with these keys."""
         same = self._keyed("i", self.places(self.key, alias))

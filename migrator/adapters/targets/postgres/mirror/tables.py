@@ -37,6 +37,7 @@ from migrator.ports.mirror import JoinedTarget
 
 SCHEMA = "migrator_mirror"
 FILLED = f"{SCHEMA}.filled"
+FILLING = f"{SCHEMA}.filling"
 NUMBER = '"~number"'
 _NAME_BYTES = 63
 _FILL = 85
@@ -52,6 +53,11 @@ _HELD = {
 _MAKE_FILLED = (
     f"CREATE TABLE IF NOT EXISTS {FILLED} (migration text, target text, digest text NOT NULL,"
     " segment bigint NOT NULL, PRIMARY KEY (migration, target))"
+)
+_MAKE_FILLING = (
+    f"CREATE TABLE IF NOT EXISTS {FILLING} (migration text, target text, digest text NOT NULL,"
+    " reach smallint NOT NULL, number bigint, pieces bigint NOT NULL, covered_rows bigint NOT NULL,"
+    " of_rows bigint NOT NULL, PRIMARY KEY (migration, target))"
 )
 _COLUMNS = (
     "SELECT attname::text, pg_catalog.format_type(atttypid, atttypmod) FROM pg_catalog.pg_attribute"
@@ -184,13 +190,15 @@ def _forget(session: Session, migration: str) -> None:
     """Drops what a migration of this name left before it was started anew: rows that vanished since would stay."""
     for (name,) in session.rows(_LEFT, [SCHEMA, f"{migration}."]):
         session.run(f"DROP TABLE {qualified(TableId(SCHEMA, name))}")
-    session.run(f"DELETE FROM {FILLED} WHERE migration = $1::text", [migration])
+    for kept in (FILLED, FILLING):
+        session.run(f"DELETE FROM {kept} WHERE migration = $1::text", [migration])
 
 
 def _check_format(session: Session) -> None:
     """Numbers the mirror, refuses a newer one. What an older one has is brought up to date table by table."""
-    if not session.one("SELECT pg_catalog.to_regclass($1::text) IS NOT NULL", [FILLED])[0]:
-        session.run(_MAKE_FILLED)
+    for kept, make in ((FILLED, _MAKE_FILLED), (FILLING, _MAKE_FILLING)):
+        if not session.one("SELECT pg_catalog.to_regclass($1::text) IS NOT NULL", [kept])[0]:
+            session.run(make)
     (comment,) = session.one("SELECT pg_catalog.obj_description($1::text::regclass, 'pg_class')", [FILLED])
     refuse_newer(comment, f"schema {SCHEMA}")
     if comment != f"{COMMENT}{FORMAT}":

@@ -9,19 +9,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from migrator.adapters.targets.shared.mirror.coverage import NUMBERS, Coverage
 from migrator.adapters.targets.shared.mirror.followed import deciding
-from migrator.adapters.targets.shared.mirror.mirrored import Mirrored, Typed
+from migrator.adapters.targets.shared.mirror.mirrored import Mirrored
 from migrator.adapters.targets.shared.mirror.reach_sql import ReachSql
 from migrator.adapters.targets.shared.mirror.store import MirrorStore
 from migrator.columnar.compared import compared
 from migrator.model.reach import Reach, entangled
 from migrator.model.table import TableId, TableSchema
 from migrator.model.target import TargetTable
-from migrator.ports.mirror import JoinedTarget, MirrorRows, Sides
+from migrator.ports.mirror import Covered, JoinedTarget, MirrorRows, Sides
 
-_NUMBERS: Typed = (("number", "bigint"),)
 _COMPARED_ROWS = 50_000
 """Changes of a table in one batch that are held beside the rows as they were, at most; more than these all count."""
+_PIECE_ROWS = 500_000
+"""Rows that the grains of one piece of a fill depend on, at most, unless one grain has more."""
 
 
 class BatchMirror:
@@ -33,6 +35,7 @@ class BatchMirror:
         self._changed: dict[TableId, frozenset[str] | None] = {}
         self._dumped: set[str] = set()
         self._followed: dict[Reach, _Followed] = {}
+        self._coverage = Coverage(store)
 
     # -- moving
 
@@ -130,7 +133,36 @@ class BatchMirror:
 
     def mark_filled(self, target: JoinedTarget) -> None:
         """Notes that the target is in step with the mirror from this transaction on."""
-        self._store.mark_filled(target)
+        self._coverage.whole(target)
+
+    def covering(self) -> Mapping[tuple[str, str], Covered]:
+        """The joined targets that are being filled piece by piece."""
+        return self._coverage.all()
+
+    def begin_pieces(self, target: JoinedTarget) -> None:
+        """Notes that nothing of the target is covered."""
+        self._coverage.begin(target)
+
+    def more_rows(self, target: JoinedTarget, than: int) -> bool:
+        """Tells whether the tables of the target's grains have more rows than these."""
+        return self._coverage.more_rows(target, than)
+
+    def piece(self, target: JoinedTarget, rows: int) -> Sides:
+        """The rows of the next grains, which are covered from this transaction on."""
+        covered = self._coverage.all()[target.table.id.name, target.digest()]
+        found = self._follow(target.reaches[covered.reach])
+        while True:
+            self._take(found, found.sql.next_numbers(covered.number, rows))
+            taken, linked = self._count(found.part), sum(map(self._count, found.down))
+            if linked <= _PIECE_ROWS or taken <= 1:
+                break
+            rows = max(1, taken * _PIECE_ROWS // (2 * linked))
+        last = self._highest(found)
+        highest = last if taken and self._store.rows(found.sql.next_numbers(last, 1)) else None
+        after = self._sides(target, [found], found).after
+        roots = (n for n, schema in target.sources.items() if found.sql.root_of(schema.id) is not None)
+        self._coverage.note(target, covered.advanced(highest, sum(after[n].num_rows for n in roots)))
+        return Sides({name: rows.slice(0, 0) for name, rows in after.items()}, after, False)
 
     def is_empty(self, table: TargetTable) -> bool:
         """Tells whether the target table has no row."""
@@ -156,17 +188,17 @@ class BatchMirror:
         return False
 
     def trace(self, target: JoinedTarget) -> int:
-        """Finds the grains that the batch touches; returns how many."""
+        """Finds the grains that the batch touches, among those that are covered; returns how many."""
         number = 0
-        for reach in target.reaches:
+        for place, reach in enumerate(target.reaches):
             found = self._follow(reach)
             if found.grains is None:
                 if reach.grain:
                     self._run(found.sql.trace())
                     found.wanted = found.sql.wanted()
-                found.grains = self._store.scratch(f"grains {reach}", _NUMBERS)
+                found.grains = self._store.scratch(f"grains {reach}", NUMBERS)
                 self._store.run(f"INSERT INTO {found.grains} {found.wanted}")
-            number += self._count(found)
+            number += self._count(self._coverage.touched(target, place, found.grains))
         return number
 
     def slices(self, target: JoinedTarget, grains: int) -> Iterator[Sides]:
@@ -174,34 +206,38 @@ class BatchMirror:
 
         Of the grain's tables a slice holds the rows of its own grains, on each side: a row that moves to a grain of
         another slice is on one side only. All at once where rows of the grain's table also come in by another link:
-        such rows stand for grains of which a slice holds a part only, different ones on each side perhaps.
+        such rows stand for grains of which a slice holds a part only, different ones on each side perhaps. Of a
+        target that is covered by half always: a row may have moved to a grain that isn't covered.
         """
         followed = [self._follow(reach) for reach in target.reaches]
-        counts = [self._count(found) for found in followed]
-        if sum(counts) <= grains or entangled(target.reaches):
+        touched = [self._coverage.touched(target, n, one.grains or "") for n, one in enumerate(followed)]
+        counts = list(map(self._count, touched))
+        if self._coverage.of(target) is None and (sum(counts) <= grains or entangled(target.reaches)):
             if sum(counts):
-                for found in followed:
-                    self._collect(found, "")
+                for found, name in zip(followed, touched, strict=True):
+                    self._take(found, f"SELECT number FROM {name}")
                 yield self._sides(target, followed)
             return
-        for found, count in zip(followed, counts, strict=True):
+        for found, name, count in zip(followed, touched, counts, strict=True):
             after = ""
             for _ in range(0, count, grains):
-                last = self._collect(found, f"{after} ORDER BY number LIMIT {grains}")
-                after = f" WHERE number > {last}"
+                self._take(found, f"SELECT number FROM {name}{after} ORDER BY number LIMIT {grains:d}")
+                after = f" WHERE number > {self._highest(found)}"
                 yield self._sides(target, [found], found)
 
-    def _count(self, found: _Followed) -> int:
-        return _number(self._store.rows(f"SELECT count(*) FROM {found.grains}"))
+    def _count(self, name: str) -> int:
+        return _number(self._store.rows(f"SELECT count(*) FROM {name}"))
 
-    def _collect(self, found: _Followed, which: str) -> int:
-        """Collects the rows of some grains; returns the highest of their numbers, 0 of none."""
+    def _highest(self, found: _Followed) -> int:
+        return _number(self._store.rows(f"SELECT coalesce(max(number), 0) FROM {found.part}"))
+
+    def _take(self, found: _Followed, numbers: str) -> None:
+        """Collects the rows of the grains whose numbers a query gives."""
         for name in (found.part, *found.down) if found.collected else ():
             self._store.empty(name)
         found.collected = True
-        self._store.run(f"INSERT INTO {found.part} SELECT number FROM {found.grains}{which}")
+        self._store.run(f"INSERT INTO {found.part} {numbers}")
         self._run(found.sql.collect())
-        return _number(self._store.rows(f"SELECT coalesce(max(number), 0) FROM {found.part}"))
 
     def _sides(
         self, target: JoinedTarget, followed: Sequence[_Followed], slice_of: _Followed | None = None
@@ -320,14 +356,14 @@ class BatchMirror:
             if index and node.above is None:
                 up.append(up[0])
             else:
-                traced = _NUMBERS if index == 0 and reach.grain else table.typed(reach.up_columns(index))
+                traced = NUMBERS if index == 0 and reach.grain else table.typed(reach.up_columns(index))
                 by = table.places(table.key) if index == 0 and not reach.grain else ()
                 up.append(scratch(f"up {index} {reach}", traced, by))
             down.append(scratch(f"down {index} {reach}", table.typed(reach.down_columns(index))))
-        part = scratch(f"part {reach}", _NUMBERS)
+        part = scratch(f"part {reach}", NUMBERS)
         if reach.grain:
             return _Followed(ReachSql(reach, tables, up, down, part), up, down, part)
-        before = scratch(f"before {reach}", (*root.typed(root.key), *_NUMBERS))
+        before = scratch(f"before {reach}", (*root.typed(root.key), *NUMBERS))
         numbers = self._store.number_table(reach)
         return _Followed(ReachSql(reach, tables, up, down, part, numbers, before), up, down, part)
 

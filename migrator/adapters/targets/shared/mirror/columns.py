@@ -12,11 +12,11 @@ from migrator.model.table import TableSchema
 from migrator.ports.log_notes import renamed_in
 from migrator.ports.mirror import JoinedTarget
 
-FORMAT = 2
+FORMAT = 3
 """Number of the present layout: mirrored tables, numbers of grains, and what is kept about them.
 
-The first one had keys no longer than an index takes, and text as text on PostgreSQL. It is brought up to date where
-it is found.
+The first one had keys no longer than an index takes, and text as text on PostgreSQL; the second one no record of
+targets that are being filled. They are brought up to date where they are found.
 """
 COMMENT = "migrator mirror, format "
 """The comment of the table ``filled``, in front of the format's number. Without a comment it has the first format."""

@@ -10,6 +10,7 @@ from migrator.adapters.targets.shared.mirror.batch import BatchMirror
 from migrator.adapters.targets.shared.mirror.followed import check_known, followed
 from migrator.adapters.targets.shared.mirror.store import MirrorStore
 from migrator.model.ledger import Ledger
+from migrator.model.progress import Filling
 from migrator.model.table import TableId
 from migrator.ports.mirror import JoinedTarget
 from migrator.ports.target import TargetBatch
@@ -38,9 +39,15 @@ class MirrorKeeper(ABC, Generic[SessionT, ScratchT]):
         if self._scratch is None or self._scratch[0] is not session:
             self._scratch = (session, self._new_scratch(session))
         mirror = BatchMirror(self._store(session, self._scratch[1], batch.segment))
-        mirror.move(batch.mirror, followed(self._targets, mirror.filled()))
+        mirror.move(batch.mirror, followed(self._targets, {*mirror.filled(), *mirror.covering()}))
         self._say_moved(session, batch.segment)
         return mirror
+
+    def filling(self, mirror: BatchMirror) -> tuple[Filling, ...]:
+        """The migration's targets that are being filled piece by piece, as the transaction leaves them."""
+        covering = mirror.covering()
+        known = (covering.get((target.table.id.name, target.digest())) for target in self._targets)
+        return tuple(covered.filling for covered in known if covered is not None)
 
     @abstractmethod
     def _mirror_columns(

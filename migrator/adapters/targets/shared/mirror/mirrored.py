@@ -67,6 +67,14 @@ class Mirrored(ABC):
         """
 
     @abstractmethod
+    def grains(self, grain: Sequence[str], shared: bool) -> tuple[str, str]:
+        """The rows that have grains' numbers, by an index in the order of these, and the number in one of them."""
+
+    @abstractmethod
+    def numbers_of(self, numbers: str) -> tuple[str, str]:
+        """The same of a computed grain."""
+
+    @abstractmethod
     def number_by_key(self, numbers: str, alias: str) -> str:
         """Joins ``n``, with a column ``number``: the numbers of a computed grain of rows with these keys."""
 

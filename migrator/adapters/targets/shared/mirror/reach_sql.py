@@ -122,6 +122,23 @@ class ReachSql:
             f" {self._table(0).number_by_key(self._numbers, 'k')}"
         )
 
+    def next_numbers(self, after: int | None, rows: int) -> str:
+        """The numbers of the next rows that have the grain, in the order of these: above one, or from the first on.
+
+        Rows are bounded, not numbers: so an index gives them in their order, whatever the planner knows of the table.
+        """
+        sources = [
+            self._table(index).grains(self._reach.grain_of(index), self._reach.shared)
+            for index in (self._reach.roots() if self._reach.grain else ())
+        ] or [self._table(0).numbers_of(self._numbers)]
+        queries: list[str] = []
+        for source, number in sources:
+            above = "" if after is None else f" WHERE {number} > {after:d}"
+            lowest = f"SELECT {number} AS number FROM {source}{above} ORDER BY 1 LIMIT {rows:d}"
+            queries.append(f"SELECT number FROM ({lowest}) q{len(queries)}")
+        lowest = f"SELECT number FROM ({' UNION ALL '.join(queries)}) a ORDER BY number LIMIT {rows:d}"
+        return f"SELECT DISTINCT number FROM ({lowest}) n"
+
     def nothing(self) -> str:
         """Selects no number."""
         return f"SELECT number FROM {self._part} WHERE false"

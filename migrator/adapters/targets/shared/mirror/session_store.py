@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
+from migrator.model.progress import Filling
 from migrator.model.table import TableId
+from migrator.ports.mirror import Covered, JoinedTarget
 
 
 class StoreSession(Protocol):
@@ -26,6 +28,27 @@ class ScratchTables(Protocol):
     def empty(self, name: str) -> None:
         """Empties a temporary table."""
         ...
+
+
+CoveredRow = tuple[str, str, int, int | None, int, int, int]
+"""A row of the table ``filling`` behind the migration: target, digest, reach, number, pieces, rows, rows of all."""
+
+
+def covered_row(target: JoinedTarget, covered: Covered) -> CoveredRow:
+    """The columns that are kept of a target that is being filled."""
+    now = covered.filling
+    return (now.target, target.digest(), covered.reach, covered.number, now.pieces, now.rows, now.of_rows)
+
+
+def covered_of(rows: Iterable[Sequence[Any]]) -> dict[tuple[str, str], Covered]:
+    """Inverse of ``covered_row``, by name and digest."""
+    found = {}
+    for target, digest, reach, number, *counts in rows:
+        filling = Filling(str(target), *map(int, counts))
+        found[str(target), str(digest)] = Covered(
+            int(reach), None if number is None else int(number), filling
+        )
+    return found
 
 
 SessionT = TypeVar("SessionT", bound=StoreSession)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ from migrator.adapters.targets.shared.mirror.mirrored import Mirrored, Typed
 from migrator.model.reach import Reach
 from migrator.model.table import TableSchema
 from migrator.model.target import TargetTable
-from migrator.ports.mirror import JoinedTarget
+from migrator.ports.mirror import Covered, JoinedTarget
 
 
 class MirrorStore(Protocol):
@@ -74,6 +74,18 @@ class MirrorStore(Protocol):
 
     def mark_filled(self, target: JoinedTarget) -> None:
         """See ``ports.mirror.Mirror``."""
+        ...
+
+    def covering(self) -> Mapping[tuple[str, str], Covered]:
+        """See ``ports.mirror.Mirror``. Nobody else changes the record until the transaction ends."""
+        ...
+
+    def note_covered(self, target: JoinedTarget, covered: Covered) -> None:
+        """Notes what of a target is covered, in the place of what was noted."""
+        ...
+
+    def forget_covered(self, target: JoinedTarget) -> None:
+        """Notes nothing of it any more."""
         ...
 
     def is_empty(self, table: TargetTable) -> bool:
