@@ -2,8 +2,8 @@
 question comes.
 
 Beside the apply loop, which doesn't wait for it. Each table once, when the target holds the dumps of all its
-sources. Of a table that was complete when this run began an earlier run has seen to it, unless the server
-says otherwise: so a restart repeats nothing, and makes up for what a crash prevented.
+sources, and the last piece of a joined one. Of a table that was complete when this run began an earlier run has seen
+to it, unless the server says otherwise: so a restart repeats nothing, and makes up for what a crash prevented.
 
 No failure of it stops a run: a table that isn't looked at is slower, and the server gets to it some day.
 """
@@ -19,7 +19,7 @@ from migrator.model.table import TableId
 from migrator.model.target import TargetTable
 from migrator.ports.upkeep import Upkeep
 from migrator.run.failure import Stopping
-from migrator.run.progress import Progress
+from migrator.run.progress import Progress, Snapshot
 from transforms.registry import Mapping
 
 ABOUT = "upkeep"
@@ -72,7 +72,7 @@ class TablesFilled:
         ]
         if united := frozenset(mirrored):
             self._left.append((None, united))  # the mirror, whatever its tables are by then
-        self._before = self._dumped()
+        self._before = _dumped(progress.snapshot())
         self._failed: dict[TableId, str] = {}
 
     def run(self, stopping: Stopping) -> None:
@@ -85,10 +85,13 @@ class TablesFilled:
             self._warn(stopping)
 
     def step(self, stopping: Stopping) -> None:
-        """Looks at the tables whose dumps the target has got since."""
-        dumped = self._dumped()
+        """Looks at the tables whose dumps the target has got since, and that aren't being filled piece by piece."""
+        now = self._progress.snapshot()
+        dumped, filling = _dumped(now), {one.target for one in now.filling}
         for left in [left for left in self._left if left[1] <= dumped]:
             table, sources = left
+            if table is not None and table.name in filling:
+                continue
             for one in self._named(table, stopping):
                 if not stopping.requested():
                     self._look_at(one, sources <= self._before, stopping)
@@ -126,6 +129,7 @@ class TablesFilled:
             said = (f"the target knows little of {table}: {why}" for table, why in self._failed.items())
             self._progress.warn(ABOUT, *said)
 
-    def _dumped(self) -> Sources:
-        """Names of the source tables whose dumps the target holds."""
-        return frozenset(dump.table.name for dump in self._progress.snapshot().applied_dumps if dump.done)
+
+def _dumped(now: Snapshot) -> Sources:
+    """Names of the source tables whose dumps the target holds."""
+    return frozenset(dump.table.name for dump in now.applied_dumps if dump.done)

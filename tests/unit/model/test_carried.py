@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from migrator.errors import MappingError, TargetError
 from migrator.model.codecs.codec import checkpoint_from_json, checkpoint_to_json
 from migrator.model.position import Position
-from migrator.model.progress import Checkpoint, Mapped, TableDump, TableIdentity
+from migrator.model.progress import Checkpoint, Filling, Mapped, TableDump, TableIdentity
 from migrator.model.requests.request import WHOLE, Doubt, RequestBook, RequestState, Scope
 from migrator.model.table import Column, TableId, TableSchema
 from migrator.model.target import TargetColumn, TargetTable
@@ -475,3 +475,12 @@ def test_no_target_goes_on_after_a_batch_without_it_or_with_another_mapping(
         if whole is not None and target.forgotten:
             assert {name for name, _ in whole if name.startswith("j")}, "nothing kept the mirror"
         whole = {*mapping.items()}
+
+
+def test_what_is_being_filled_comes_back_and_earlier_ledgers_say_nothing_of_it() -> None:
+    filling = (Filling("j", 2, 40, 90), Filling("k"))
+    written = checkpoint_to_json(replace(DUMPED, filling=filling))
+    assert checkpoint_from_json(written).filling == filling
+    assert "filling" not in checkpoint_to_json(DUMPED)
+    assert checkpoint_from_json({**checkpoint_to_json(DUMPED)}).filling == ()
+    assert replace(DUMPED, filling=filling) == DUMPED, "it isn't a place in the log"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from migrator.errors import ConnectionFailed
-from migrator.model.progress import TableDump
+from migrator.model.progress import Filling, TableDump
 from migrator.model.table import TableId
 from migrator.run.failure import Stopping
 from migrator.run.lead.upkeep import TablesFilled
@@ -57,6 +57,18 @@ def test_each_table_is_looked_at_once_when_the_target_holds_all_its_dumps() -> N
     assert server.looked == [A, MIRRORED]
     dumped(progress, "one", "two")
     filled.step(stopping)
+    filled.step(stopping)
+    assert server.looked == [A, MIRRORED, B]
+
+
+def test_a_table_that_is_filled_piece_by_piece_is_looked_at_with_the_last_one() -> None:
+    server, progress, stopping = Server(), Progress(), Stopping()
+    filled = TablesFilled(server, TABLES, ("one",), progress)
+    dumped(progress, "one", "two")
+    progress.set(filling=(Filling("b", 2),))
+    filled.step(stopping)
+    assert server.looked == [A, MIRRORED]
+    progress.set(filling=())
     filled.step(stopping)
     assert server.looked == [A, MIRRORED, B]
 
