@@ -113,7 +113,14 @@ def test_runs_pass_through_every_point_that_is_listed(
         # the COMMIT that comes next
         passed.first["target.moved"] = lambda: proxy.reset_around_commit("after")
         joined.run_here()
-        left = {"changes.poll", "joined.mapped", "joined.filled", "reset.noted", "reset.marked", "reset.removed"}
+        left = {
+            "changes.poll",
+            "joined.mapped",
+            "joined.filled",
+            "reset.noted",
+            "reset.marked",
+            "reset.removed",
+        }
         assert set(POINTS) - passed.points == left
         assert joined.command("remap", "order_summary") == 0  # rows are there: it is filled as a whole
         joined.old.execute("UPDATE product SET price = price + 1")
