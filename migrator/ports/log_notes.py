@@ -4,31 +4,40 @@ process."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 
 from migrator.model.table import TableId
 
 Notes = tuple[tuple[TableId, str], ...]
 RENAMED = "renamed"
-"""The part of a note, where it is a JSON object, that tells new names of columns by their old ones: the one part that
-isn't the adapter's affair alone, since copies of the rows that others keep have the old names."""
+"""The part of a note, where it is a JSON object, that tells old and new names of columns: the one part that isn't the
+adapter's affair alone, since copies of the rows that others keep have the old names."""
+Renamed = tuple[tuple[str, str], ...]
+"""Old and new names of columns that kept their values, in the order in which they were given."""
 
 
-def renamed_in(notes: Notes) -> dict[TableId, Mapping[str, str]]:
-    """Returns the columns that got another name and kept their values, new names by old ones, of each table."""
-    found: dict[TableId, Mapping[str, str]] = {}
+def renamed_in(notes: Notes) -> dict[TableId, Renamed]:
+    """Returns which columns of each table got another name."""
+    found: dict[TableId, Renamed] = {}
     for table, text in notes:
         parts = json.loads(text or "{}")
         if isinstance(parts, dict) and parts.get(RENAMED):
-            found[table] = dict(parts[RENAMED])
+            found[table] = tuple((old, new) for old, new in parts[RENAMED])
     return found
 
 
-def with_renamed(known: Mapping[str, str], more: Mapping[str, str]) -> dict[str, str]:
-    """Names that were given later, put behind those known: a column renamed twice leads to its last name."""
-    followed = {old: more.get(new, new) for old, new in known.items()}
-    first = {old: new for old, new in more.items() if old not in known.values()}
-    return {old: new for old, new in {**followed, **first}.items() if old != new}
+def with_renamed(known: Iterable[Sequence[str]], more: Iterable[tuple[str, str]]) -> list[list[str]]:
+    """Returns what is noted of names once these were given as well; a pair is noted once."""
+    noted = [list(pair) for pair in known]
+    return noted + [list(pair) for pair in more if list(pair) not in noted]
+
+
+def earlier_names(renamed: Renamed, name: str) -> Iterator[str]:
+    """Yields the names that a column had before, the latest first."""
+    for old, new in reversed(renamed):
+        if new == name:
+            name = old
+            yield name
 
 
 class LogNotes:

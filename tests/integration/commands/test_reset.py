@@ -68,11 +68,11 @@ def left(project: Project, tables: tuple[str, ...]) -> dict[str, object]:
     found["ledger"] = new.query(f"SELECT * FROM {'migrator.ledger' if postgres else 'migrator_ledger'}")
     found["mirror"] = new.query(
         "SELECT table_name FROM information_schema.tables WHERE table_schema = %s"
-        " AND table_name NOT IN ('filled', 'moved')",
+        " AND table_name NOT IN ('filled', 'filling', 'moved')",
         [mirror],
     )
     if new.query("SELECT 1 FROM information_schema.tables WHERE table_schema = %s", [mirror]):
-        found["filled"] = new.query(f"SELECT * FROM {mirror}.filled")
+        found |= {kept: new.query(f"SELECT * FROM {mirror}.{kept}") for kept in ("filled", "filling")}
     if postgres:
         stages = "SELECT tablename FROM pg_tables WHERE schemaname = 'migrator' AND tablename LIKE 'stage%%'"
         found["staging"] = new.query(stages, [])

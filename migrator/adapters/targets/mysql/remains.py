@@ -55,7 +55,7 @@ class MysqlRemains(TargetRemains[Catalog]):
             filled=TableId(mirror, "filled"),
             mirror=f"database {mirror}",
             schema=f"{MYSQL_LEDGER} and whatever else begins with migrator_,",
-            beside=(TableId(mirror, "moved"),),
+            beside=(TableId(mirror, "filling"), TableId(mirror, "moved")),
         )
         refusals = Refusals(DRIVER_ERRORS, explained)
         super().__init__(settings, names, key_maps, control, LEDGER, refusals)

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 
 from migrator.adapters.targets.postgres.ledger import HISTORY, LEDGER
-from migrator.adapters.targets.postgres.mirror.tables import FILLED
+from migrator.adapters.targets.postgres.mirror.tables import FILLED, FILLING
 from migrator.adapters.targets.postgres.mirror.tables import SCHEMA as MIRROR
 from migrator.adapters.targets.postgres.reflect import catalog
 from migrator.adapters.targets.postgres.refusal import NO_PRIVILEGE, explained
@@ -78,6 +78,7 @@ class PostgresRemains(TargetRemains[_Session]):
             filled=_control(FILLED),
             mirror=f"schema {MIRROR}",
             schema=f"schema {CONTROL_SCHEMA}",
+            beside=(_control(FILLING),),
         )
         ledger = replace(LEDGER, history=act_sql(HISTORY, lambda _, kind: f"%s::{kind}"))
         super().__init__(settings, names, key_maps, control, ledger, Refusals(psycopg.Error, explained))

@@ -24,7 +24,7 @@ from migrator.adapters.sources.binlog.tables.noted import (
 from migrator.errors import SchemaError
 from migrator.model.position import Position
 from migrator.model.table import Column, TableId, TableSchema
-from migrator.ports.log_notes import LogNotes, renamed_in
+from migrator.ports.log_notes import LogNotes, earlier_names, renamed_in
 
 T = TableId("shop", "t")
 
@@ -225,8 +225,11 @@ def test_a_new_name_is_noted_for_the_mapping_that_is_adapted() -> None:
     notes = LogNotes()
     NotedChanges(notes).renamed(T, [("v", "x")])
     NotedChanges(notes).unneeded(T, ["w"])
-    assert renamed_in(notes.kept()) == {T: {"v": "x"}}
+    assert renamed_in(notes.kept()) == {T: (("v", "x"),)}
     NotedChanges(notes).renamed(T, [("x", "y"), ("u", "t")])
-    assert renamed_in(notes.kept()) == {T: {"v": "y", "u": "t"}}
-    NotedChanges(notes).renamed(T, [("y", "v")])
-    assert renamed_in(notes.kept()) == {T: {"u": "t"}}
+    NotedChanges(notes).renamed(T, [("x", "y")])
+    noted = renamed_in(notes.kept())[T]
+    assert noted == (("v", "x"), ("x", "y"), ("u", "t"))
+    assert list(earlier_names(noted, "y")) == ["x", "v"]
+    assert list(earlier_names(noted, "u")) == []
+    assert next(earlier_names((*noted, ("y", "v")), "v")) == "y", "the name that a copy has by now"

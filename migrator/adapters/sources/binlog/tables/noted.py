@@ -51,8 +51,7 @@ class NotedChanges:
     def renamed(self, table: TableId, names: Sequence[tuple[str, str]]) -> None:
         """See ``ColumnChanges.renamed``; a mapping that was adapted reads on under the new name."""
         noted = _parsed(self.notes.of(table))
-        names_now = with_renamed(noted.get(RENAMED, {}), dict(names))
-        _note(self.notes, table, {**noted, RENAMED: names_now})
+        _note(self.notes, table, {**noted, RENAMED: with_renamed(noted.get(RENAMED, ()), names)})
 
 
 def refuse_changed(notes: LogNotes, schemas: Iterable[TableSchema]) -> None:

@@ -335,8 +335,9 @@ class UnloggedChanges:
             before = known[table]
             noted = now.noted_after(before, partial(self._needs, table))
             self._note(table, _COLUMNS, noted.to_json())
-            if before is not None and (names := before.renamed(now)):
-                self._note(table, RENAMED, with_renamed(self._part(table, RENAMED) or {}, names))
+            names = before.renamed(now) if before is not None else {}
+            if needed := [(old, new) for old, new in names.items() if self._needs(table, old)]:
+                self._note(table, RENAMED, with_renamed(self._part(table, RENAMED) or (), needed))
 
     def _structure(self, table: TableId) -> Structure | None:
         noted = self._part(table, _COLUMNS)

@@ -191,7 +191,7 @@ class MirrorTables:
         """Gives columns the names that they have at the source by now; numbers of grains are computed anew."""
         wanted = {one.name: _shown(sql_type(one)) for one in schema.columns}
         held = {name: _shown(kind) for name, kind in self._present(there).items()}
-        known = [*schema.names(), *renamed_in(self._notes()).get(schema.id, {})]
+        known = [*schema.names(), *(old for old, _ in renamed_in(self._notes()).get(schema.id, ()))]
         present = {name: held[place(name)] for name in known if place(name) in held}
         for old, new in renamed(schema, self._ledger, present, wanted, needed_now):
             dropped = [f"DROP COLUMN {quoted(name)}" for name in self._computed_from(there, place(old))]

@@ -9,7 +9,7 @@ from migrator.model.codecs.codec import NEWER
 from migrator.model.ledger import Ledger
 from migrator.model.reach import VALUE
 from migrator.model.table import TableSchema
-from migrator.ports.log_notes import renamed_in
+from migrator.ports.log_notes import earlier_names, renamed_in
 from migrator.ports.mirror import JoinedTarget
 
 FORMAT = 3
@@ -106,11 +106,13 @@ def renamed(
     ``wanted``, ``needed_now``: see ``outdated``, by the source's names.
     """
     notes = () if ledger.checkpoint is None else ledger.checkpoint.notes
-    return tuple(
-        (old, new)
-        for old, new in renamed_in(notes).get(schema.id, {}).items()
-        if new in needed_now and new not in present and present.get(old, "") == wanted.get(new)
-    )
+    pairs = renamed_in(notes).get(schema.id, ())
+    found = []
+    for new in needed_now:
+        old = next((name for name in earlier_names(pairs, new) if name in present), None)
+        if new not in present and old is not None and present[old] == wanted[new]:
+            found.append((old, new))
+    return tuple(found)
 
 
 def wrong_columns(
