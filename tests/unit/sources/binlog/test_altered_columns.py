@@ -191,7 +191,8 @@ def test_a_column_that_a_needed_one_is_computed_from_counts() -> None:
 
 
 def test_a_mapping_that_knows_the_new_name_goes_on() -> None:
-    assert judged(("old", "v"), renamed=(("old", "v"),)) == ("", [("old",)])
+    assert judged(("old", "v"), renamed=(("old", "v"),)) == ("", []), "its values are those of the new name"
+    assert judged(("w", "x"), renamed=(("w", "x"),)) == ("", [("w", "x")])
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,10 @@ class CapturedTables:
                 return replace(statement, refused="")
             self._changes.renamed(table, statement.renamed)
             return statement
-        self._changes.unneeded(table, [name for name in statement.columns if name.lower() not in needed])
+        followed = {old for old, new in statement.renamed if new.lower() in needed}
+        unneeded = [n for n in statement.columns if n.lower() not in needed and n not in followed]
+        if unneeded:
+            self._changes.unneeded(table, unneeded)
         return replace(statement, refused="")
 
     def _needed(self, table: TableId, statement: Statement) -> set[str]:
