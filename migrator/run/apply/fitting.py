@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from migrator.columnar.versions import misfits, not_captured
-from migrator.model.table import TableSchema
+from migrator.model.table import TableId, TableSchema
 from migrator.ports.eventlog import Batch, NetDelta
 
 _BATCHES = 16
@@ -40,22 +40,23 @@ class Fitting:
 
     def fitted(self, batch: Batch) -> Batch:
         """The batch, without columns that don't fit. Raises ``SchemaError`` where the mapping needs one of them."""
-        odd = {
-            schema.version(): self._odd(schema, rows)
-            for schema, rows in _schemas_of(batch)
-            if schema.id in self._schemas
-        }
+        odd: dict[tuple[TableId, str], list[str]] = {}  # two tables may have one structure
+        for schema, rows in _schemas_of(batch):
+            if schema.id in self._schemas:
+                odd[schema.id, schema.version()] = self._odd(schema, rows)
         if not any(odd.values()):
             return batch
+
+        def of(schema: TableSchema) -> list[str]:
+            return odd.get((schema.id, schema.version()), [])
+
         folder = self._folder / str(next(self._folders))
         shutil.rmtree(folder, ignore_errors=True)
         numbers = itertools.count()
         return replace(
             batch,
-            chunks=tuple(
-                _chunk(chunk, odd.get(chunk[0].version(), []), folder, numbers) for chunk in batch.chunks
-            ),
-            deltas=tuple(_delta(delta, odd.get(delta.schema.version(), [])) for delta in batch.deltas),
+            chunks=tuple(_chunk(chunk, of(chunk[0]), folder, numbers) for chunk in batch.chunks),
+            deltas=tuple(_delta(delta, of(delta.schema)) for delta in batch.deltas),
         )
 
     def _odd(self, found: TableSchema, rows: int) -> list[str]:

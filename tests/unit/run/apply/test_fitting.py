@@ -77,3 +77,13 @@ def test_dump_rows_are_checked_without_any_change_of_the_log(tmp_path: Path) -> 
     found = replace(batch(tmp_path, PLANNED.without({"v"})), deltas=())
     with pytest.raises(SchemaError):
         Fitting([PLANNED], tmp_path / "fitted").fitted(found)
+
+
+def test_each_table_is_fitted_to_its_own_structure(tmp_path: Path) -> None:
+    """Two tables were alike; one of them has another structure by now."""
+    other = TableId("public", "u")
+    alike = replace(OTHER_TYPE, id=other)
+    found = batch(tmp_path, OTHER_TYPE)
+    both = replace(found, deltas=(*found.deltas, replace(found.deltas[0], schema=alike)))
+    fitted = Fitting([PLANNED, alike], tmp_path / "fitted").fitted(both)
+    assert [delta.after.column_names for delta in fitted.deltas] == [["k", "v"], ["k", "v", "w"]]
