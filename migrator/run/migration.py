@@ -375,6 +375,7 @@ class Migration:
             parts.capture_limits,
             f"{epoch}-{secrets.token_hex(4)}",
             {schema.id: parts.catalog.estimated_rows(schema) for schema in schemas},
+            applied=True,
         )
 
     def _source(self, schemas: list[TableSchema]) -> SourcePorts:

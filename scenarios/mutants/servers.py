@@ -11,17 +11,13 @@ from migrator.adapters.event_log.files import batch_reader, durable
 from migrator.adapters.event_log.files.segment_writer import FileSegmentWriter
 from migrator.adapters.sources.mariadb import log_reader
 from migrator.adapters.sources.mariadb.catalog import log_end
-from migrator.adapters.targets.postgres.ledger import LEDGER
 from migrator.adapters.targets.postgres.rows.prepared import Prepared
 from migrator.adapters.targets.postgres.rows.writer import BatchWriter
-from migrator.adapters.targets.postgres.session import Session
-from migrator.adapters.targets.postgres.target import PostgresTargetWriter
+from migrator.adapters.targets.shared import target_writer
 from migrator.adapters.targets.shared.ledger import LedgerSession, LedgerTable
-from migrator.adapters.targets.shared.target_writer import TargetWriter
 from migrator.model.ledger import Ledger
 from migrator.model.progress import Checkpoint
 from migrator.model.segment import Manifest
-from migrator.ports.target import TargetBatch
 from migrator.run.apply import transform_job
 from migrator.run.lead import resume
 from migrator.run.lead.lead import Lead
@@ -56,19 +52,8 @@ def _written_apart(self: BatchWriter, batch: Sequence[Prepared]) -> None:
         _write_all(self, [one])
 
 
-def _written_unfenced(
-    self: PostgresTargetWriter, session: Session, batch: TargetBatch, prepared: list[Prepared], epoch: int
-) -> bool:
-    """Writes a batch without a look at the epoch or the ledger's segment."""
-    session.run("BEGIN")
-    writer = BatchWriter(
-        session, self._settings.server.user, self._direct_loads, self._structures, self._step
-    )
-    writer.relax()
-    writer.write(prepared)
-    self._step("target.merged")
-    LEDGER.move(session, self._settings.migration, batch.segment, batch.checkpoint)
-    self._step("target.moved")
+def _always_due(held: Ledger, segment: int, link: object) -> bool:
+    """A batch is written whatever the ledger holds."""
     return True
 
 
@@ -131,7 +116,7 @@ FIRST_IMAGE = (Patch(batch_reader, "net_images", net_to_first_image),)
 POSITION_APART = (Patch(LedgerTable, "move", _moved_apart),)
 TABLES_APART = (Patch(BatchWriter, "write", _written_apart),)
 FENCING_OFF = (
-    Patch(TargetWriter, "_write", _written_unfenced),
+    Patch(target_writer, "due", _always_due),
     Patch(LedgerTable, "check_epoch", _anyone),
     Patch(LedgerTable, "check_not_newer", _not_looked_at),
     Patch(LedgerTable, "taken", _taken),

@@ -21,6 +21,7 @@ class Attempt:
         run_token: distinguishes this process's watermarks from an earlier attempt's.
         estimates: the source's row estimates, for a dump that begins now.
         max_keys: bound of keys remembered per transaction or window (see ``Capture``).
+        applied: whether somebody applies what is captured: a halt waits until that is done.
     """
 
     schemas: Mapping[TableId, TableSchema]
@@ -29,3 +30,4 @@ class Attempt:
     run_token: str
     estimates: Mapping[TableId, int] = field(default_factory=dict)
     max_keys: int = 20_000
+    applied: bool = False

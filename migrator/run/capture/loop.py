@@ -123,6 +123,8 @@ class CaptureLoop:
         Whoever mends the mapping begins with the rows behind the change: those before it can be mapped only by the
         mapping that was made for them.
         """
+        if not self._attempt.applied:
+            return
         why = f"{halt.what} ({halt.where})"
         self._progress.warn("halt", f"{why}: what was captured before it is applied, then the run ends")
         seen, since = 0, time.monotonic()

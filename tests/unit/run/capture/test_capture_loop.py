@@ -109,7 +109,7 @@ def test_a_halt_comes_once_all_that_was_captured_before_it_is_applied() -> None:
     """The mapping that was made for those rows is the only one that can map them."""
     log, stopping, progress = MemoryEventLog(), Stopping(), Progress()
     ports = SourcePorts(cast(Any, HaltingLog), cast(Any, NoChunks), None)
-    attempt = Attempt({}, Checkpoint(Position(5, "5")), CaptureLimits(), "1-a")
+    attempt = Attempt({}, Checkpoint(Position(5, "5")), CaptureLimits(), "1-a", applied=True)
     writer = MemorySegmentWriter(log, 1)
     loop = CaptureLoop(ports, attempt, writer, MemoryRequests(), MemoryRoom(log), progress)
     thread = stopping.thread("capture", lambda: loop.run(stopping))
@@ -132,7 +132,7 @@ def test_a_halt_comes_once_all_that_was_captured_before_it_is_applied() -> None:
 def test_a_stop_ends_the_waiting_for_what_is_still_to_be_applied() -> None:
     log, stopping, progress = MemoryEventLog(), Stopping(), Progress()
     ports = SourcePorts(cast(Any, HaltingLog), cast(Any, NoChunks), None)
-    attempt = Attempt({}, Checkpoint(Position(5, "5")), CaptureLimits(), "1-a")
+    attempt = Attempt({}, Checkpoint(Position(5, "5")), CaptureLimits(), "1-a", applied=True)
     loop = CaptureLoop(
         ports, attempt, MemorySegmentWriter(log, 1), MemoryRequests(), MemoryRoom(log), progress
     )
@@ -142,3 +142,14 @@ def test_a_stop_ends_the_waiting_for_what_is_still_to_be_applied() -> None:
     stopping.request()
     thread.join(10)
     assert not thread.is_alive()
+
+
+def test_where_nobody_applies_a_halt_waits_for_nobody() -> None:
+    log, stopping = MemoryEventLog(), Stopping()
+    ports = SourcePorts(cast(Any, HaltingLog), cast(Any, NoChunks), None)
+    attempt = Attempt({}, Checkpoint(Position(5, "5")), CaptureLimits(), "1-a")
+    loop = CaptureLoop(
+        ports, attempt, MemorySegmentWriter(log, 1), MemoryRequests(), MemoryRoom(log), Progress()
+    )
+    with pytest.raises(SchemaError, match="table t changed"):
+        loop.run(stopping)
