@@ -66,7 +66,7 @@ def test_the_missing_right_is_named_and_is_enough(target: Database) -> None:
         with pytest.raises(TargetError, match="can't be set") as refused:
             numbers.move([behind])
         assert "GRANT ALTER, CREATE" in refused.value.remedy
-        target.execute(*(statement for statement, _ in script.perhaps))
+        target.execute(*(statement for statement, why in script.perhaps if "sequences" in why))
         numbers.move([behind])
         assert due(target, ["t"])["t"].sequence.following == 18
     finally:
