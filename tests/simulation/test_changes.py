@@ -168,7 +168,7 @@ def test_every_point_of_kill_meets_edited_mappings(point: str, seeds: int) -> No
         Patch(carried, "_changed", lambda before, now: set()),
         Patch(carried, "_replaced", lambda before, now, joined, late: set()),
         Patch(Shared, "holds_rows", lambda self, name: False),
-        Patch(carried, "_asked", lambda applied, book, tables: dict.fromkeys(tables, "")),
+        Patch(carried, "asked_for", lambda applied, book, tables: dict.fromkeys(tables, "")),
     ],
     ids=[
         "nothing is noted",
