@@ -69,11 +69,6 @@ def changes(number: int) -> list[str]:
     ]
 
 
-def go_on(project: Project) -> None:
-    """Runs until all is applied, again where the connections were lost meanwhile."""
-    project.run_here()
-
-
 @contextmanager
 def running(project: Project) -> Iterator[Migration]:
     """A run beside the block; what stopped it is raised at the end."""

@@ -18,7 +18,6 @@ from tests.integration.runs.ddl.altered_shop import (
     begun,
     changes,
     ddl,
-    go_on,
     judged,
     running,
     until_applied,
@@ -37,10 +36,10 @@ def test_what_is_done_while_nobody_reads_goes_on(
         for place, statement in enumerate(ddl(engine, table)):
             project.old.execute(*changes(number * 10 + place), statement)
     project.old.execute(*changes(90))
-    go_on(project)
+    project.run_here()
     assert shop.differences(project, TARGETS) == {}
     project.old.execute(*changes(91))
-    go_on(project)
+    project.run_here()
     judged(project)
 
 
@@ -64,7 +63,7 @@ def test_what_is_done_beside_a_run_goes_on(
         until_applied(migration, project)
         assert shop.differences(project, TARGETS) == {}
     project.old.execute(*changes(91))
-    go_on(project)
+    project.run_here()
     judged(project)
 
 
