@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
+from kazoo.protocol.states import KazooState
 
 from migrator.adapters.coordination.zookeeper import connection
 from migrator.adapters.coordination.zookeeper.connection import ZooKeeperSession
@@ -125,6 +126,20 @@ class TestLeadership(LeadershipContract):
         assert "this version knows nodes of format 1" in caught.value.cause
         assert "newer one" in caught.value.remedy
 
+    def test_who_takes_its_lease_for_lost_lets_another_lead_before_it_is_released(
+        self, contender: Callable[[], ZooKeeperLeadership]
+    ) -> None:
+        """A process that hangs gives nothing up, and its client would keep the session alive."""
+        leader, other = contender(), contender()
+        leader.acquire(0)
+        assert leader._grant is not None
+        leader._grant._state(KazooState.LOST)
+        await_true(lambda: other.stand_by(0.1) == "", "the node is gone")
+        other.acquire(0)
+        assert not leader.held()
+        leader.release()
+        assert other.held()
+
     def test_a_pause_of_the_server_leaves_doubt_and_then_certainty(
         self, zookeeper: EmbeddedZooKeeper, contender: Contender
     ) -> None:
@@ -149,7 +164,7 @@ class TestLeadership(LeadershipContract):
         if not taken():
             if led_on:
                 return
-            # It gave up before the server did: until then, nobody leads.
+            # It gave up before the server did: until its session is closed, nobody leads.
             await_true(taken, "somebody else may lead")
         assert not leader.sure(), "two lead"
 

@@ -56,7 +56,8 @@ class _Grant:
         self._renewed_s = sent_s
         self._lost = False
         self._ended = threading.Event()
-        session.client().add_listener(self._state)
+        self._client = session.client()
+        self._client.add_listener(self._state)
         threading.Thread(target=self._renew, name="lease", daemon=True).start()
 
     def held(self) -> bool:
@@ -70,7 +71,7 @@ class _Grant:
 
     def end(self) -> None:
         self._ended.set()
-        self.session.client().remove_listener(self._state)
+        self._client.remove_listener(self._state)
 
     def _state(self, state: str) -> None:
         if state == KazooState.LOST:
@@ -87,6 +88,9 @@ class _Grant:
             except ConnectionFailed:  # not sure for now; lost, if that lasts
                 pass
             self._ended.wait(self.session.timeout_s * _RENEW_EVERY)
+        # The client goes on in threads of its own: its session, and with it the leader's node, would stay for as long
+        # as a leader that lost its lease hangs in whatever made it late. Nobody could lead in its place.
+        self.session.close()
 
     def _renewal(self) -> bool:
         """Renews our lead; False if we lost it. Raises ``ConnectionFailed`` when it says nothing."""
