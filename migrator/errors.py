@@ -7,6 +7,7 @@
     ``SourceError``        the source log or a chunk can't be read or represented
         ``GapError``       the log no longer holds the position we need
         ``SchemaError``    a source table changed in a way that can't be carried on
+            ``ReplacedError``  another table has the name of a captured one
     ``ClusterError``       Spark's executors can't do their part
     ``MappingError``       the user's mapping is wrong, or fails on a row
     ``TargetError``        the target refuses a row or isn't at the expected revision
@@ -26,6 +27,8 @@ swallowed: a command that meets one prints it and exits with code 2, positions k
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from typing import Protocol
 
 CORRECTED_MAPPING = (
     ". A corrected mapping is one that was changed: if the rows applied so far are what it makes of them, start with"
@@ -94,6 +97,34 @@ class GapError(SourceError):
 
 class SchemaError(SourceError):
     """A source table changed in a way that the mapping can't be carried over."""
+
+
+class NamedTable(Protocol):
+    """A table's name, as ``TableId`` is one."""
+
+    @property
+    def schema(self) -> str:
+        """First part of the name."""
+
+    @property
+    def name(self) -> str:
+        """Second part."""
+
+
+class ReplacedError(SchemaError):
+    """Another table has the name of a captured one. Once all of its rows are read again, the migration goes on with
+    it.
+
+    Attributes:
+        tables: schema and name of each.
+    """
+
+    def __init__(
+        self, what: str, tables: Iterable[NamedTable], *, cause: str = "", remedy: str = "", where: str = ""
+    ):
+        self.tables = frozenset((table.schema, table.name) for table in tables)
+        named = where or ", ".join(".".join(table) for table in sorted(self.tables))
+        super().__init__(what, where=named, cause=cause, remedy=remedy)
 
 
 class ClusterError(MigratorError):

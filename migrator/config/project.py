@@ -49,7 +49,7 @@ class Settings:
 
     ``log``: the source's own log, or change tables that triggers fill. Of these, ``forget_changes`` deletes
     what was read. ``keep_until_applied``: the source forgets its log only when the target, not just the event
-    log, holds it.
+    log, holds it. ``replaced_tables``: what a run does when another table has a captured one's name.
     ``reason``: why the command is given, for the history; ``unproven_log``: see ``BinlogSource.unproven``;
     ``accepted``: targets whose changed mapping makes the same rows; all of these stand in no file.
     ``text_columns``: by table, the columns of a PostgreSQL source that travel as the text of their values.
@@ -69,6 +69,7 @@ class Settings:
     log: str = "server"
     forget_changes: bool = False
     keep_until_applied: bool = False
+    replaced_tables: str = "read_again"
     capture: CaptureLimits = field(default_factory=CaptureLimits)
     apply: ApplyLimits = field(default_factory=ApplyLimits)
     spark: SparkSettings = field(default_factory=SparkSettings)
@@ -181,6 +182,7 @@ class _Reader:
             log=log,
             forget_changes=self._get("source", "forget_changes"),
             keep_until_applied=self._get("source", "keep_until_applied"),
+            replaced_tables=self._get("source", "replaced_tables"),
             capture=CaptureLimits(**self._document.get("capture", {})),
             apply=ApplyLimits(**self._document.get("apply", {})),
             spark=self._spark(root),

@@ -103,6 +103,13 @@ _SOURCE_ONLY = {
         " event log on each machine",
         False,
     ),
+    "replaced_tables": choice(
+        "what a run does when another table has the name of a captured one, as after gh-ost: `read_again` takes the"
+        " former one's rows out of the target and reads all rows of the new one, in order with the log; `stop` waits"
+        " for your word. See [Change the old schema](how-to/schema-changes.md#another-table-under-the-name)",
+        "read_again",
+        "stop",
+    ),
     "server_id": Setting(
         int,
         "MySQL and MariaDB only: what the log reader calls itself as a replica. 0 derives a number above 2^31 from"

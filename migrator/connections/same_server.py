@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from migrator.errors import ConnectionFailed, SchemaError
+from migrator.errors import ConnectionFailed, ReplacedError
 from migrator.model.table import TableId
 
 
@@ -36,12 +36,12 @@ class SameServer:
         """Checks that rows come from the table whose changes the log brings, not from another that has its name by
         now.
 
-        Raises ``SchemaError``.
+        Raises ``ReplacedError``.
         """
         if self._tables.get(table, number) != number:
-            raise SchemaError(
+            raise ReplacedError(
                 f"table {table} was replaced by another table of its name",
-                where=str(table),
+                [table],
                 cause=f"the log is read of table number {self._tables[table]}, the name now leads to number {number}",
                 remedy="start again: the message then says what leads on from here",
             )

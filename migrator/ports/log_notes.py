@@ -52,19 +52,23 @@ class LogNotes:
         self._asked: frozenset[TableId] = frozenset()
         self._answered: frozenset[TableId] = frozenset()
         self._replaced: frozenset[TableId] = frozenset()
+        self._consented: frozenset[TableId] = frozenset()
 
     def begin(
         self,
         kept: Iterable[tuple[TableId, str]],
         asked: Iterable[TableId] = (),
         answered: Iterable[TableId] = (),
+        consented: Iterable[TableId] = (),
     ) -> None:
         """Takes the notes of the checkpoint that is gone on from. Called before the log reader is started.
 
         ``asked``: tables whose rows somebody has asked for since. What they had noted is given up. ``answered``:
-        those of them whose rows will all be read again.
+        those of them whose rows will all be read again. ``consented``: tables whose rows may all be read again if
+        others have their names now.
         """
         self._asked, self._answered, self._replaced = frozenset(asked), frozenset(answered), frozenset()
+        self._consented = frozenset(consented)
         noted = dict(kept)
         self._given_up = {table: text for table, text in noted.items() if table in self._asked}
         self._texts = {table: text for table, text in noted.items() if table not in self._asked}
@@ -92,10 +96,23 @@ class LogNotes:
         """Returns what the table had noted before somebody asked for its rows; empty if nothing."""
         return self._given_up.get(table, "")
 
+    def consented(self, table: TableId) -> bool:
+        """Tells whether another table may have the name when the log begins to be read: all rows of it will be
+        read."""
+        return table in self._consented
+
     def replace(self, table: TableId) -> None:
         """Marks a table as replaced by another of its name, which will be read as a whole: rows dumped already must
-        go first."""
+        go first. What was noted of the former one is given up."""
         self._replaced |= {table}
+        self._asked |= {table}
+        if table in self._texts:
+            self._given_up = {**self._given_up, table: self._texts[table]}
+            self._texts = {other: text for other, text in self._texts.items() if other != table}
+
+    def begun(self) -> None:
+        """Ends all consent: the log is being read. Whatever is replaced from now on, capture has to hear of."""
+        self._consented = frozenset()
 
     def replaced(self) -> frozenset[TableId]:
         """The tables of which that was said since ``begin``."""

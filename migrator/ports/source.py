@@ -13,11 +13,11 @@ from migrator.model.load import Load
 from migrator.model.position import Position
 from migrator.model.reach import Reference
 from migrator.model.requests.request import Scope
-from migrator.model.table import Column, TableSchema
+from migrator.model.table import Column, TableId, TableSchema
 
 
 class SourceCatalog(Protocol):
-    """Structure and readiness of the source. Read-only apart from ``prepare``."""
+    """Structure and readiness of the source. Read-only apart from ``prepare`` and ``adopt``."""
 
     def tables(self, names: Sequence[str]) -> list[TableSchema]:
         """Row schemas of the named tables. Raises ``SourceError`` naming the tables that don't exist."""
@@ -33,6 +33,14 @@ class SourceCatalog(Protocol):
 
     def prepare(self, tables: Sequence[TableSchema]) -> None:
         """Makes what log reading needs and is ours (publication, slot, watermark row). May be repeated."""
+        ...
+
+    def adopt(self, tables: Sequence[TableId]) -> None:
+        """Does for tables that replaced captured ones of their names what ``prepare`` did for those. May be repeated.
+
+        What isn't ours to do stays undone: preflight and the log reader tell of it. Raises ``SourceError``,
+        ``ConnectionFailed``.
+        """
         ...
 
     def estimated_rows(self, table: TableSchema) -> int:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from migrator.errors import DamageError, FencedError, MigratorError, PreflightError
+from migrator.errors import DamageError, FencedError, MigratorError, PreflightError, ReplacedError
 from migrator.model.finding import Finding
 from migrator.model.ledger import Ledger
 from migrator.model.limits import ApplyLimits, CaptureLimits
@@ -57,6 +57,7 @@ from migrator.run.lead.lead import (
     stood_by,
     tell,
 )
+from migrator.run.lead.read_again import ReadAgain
 from migrator.run.lead.recapture import Recapture, SetAside
 from migrator.run.lead.resume import resume
 from migrator.run.lead.shortage import named_shortage
@@ -103,6 +104,7 @@ class Parts:
             it did.
         set_damage_aside: given the ledger, puts an empty event log in a damaged one's place; where that one is now.
         upkeep: of the target's tables, once they are filled; None where nobody wants it.
+        reads_replaced: whether all rows of a table are read again that has a captured one's name.
         late: what is done with targets that joined later.
         check_doubts: raises ``RequestError`` for a dump request that may take right rows out of the target.
         keep_until_applied: whether the source may forget only what the target holds: no other machine can go
@@ -127,6 +129,7 @@ class Parts:
     adopt: Callable[[Ledger], str]
     set_damage_aside: SetAside
     keep_until_applied: bool
+    reads_replaced: bool
     capture_limits: CaptureLimits
     apply_limits: ApplyLimits
     executors: Callable[[], int | None] = lambda: None
@@ -183,6 +186,7 @@ class Migration:
         self._admitted = False
         self._reached = False
         self._recapture = Recapture(parts.set_damage_aside)
+        self._read_again = ReadAgain(parts.reads_replaced, parts.catalog.adopt)
         self.progress = Progress()
 
     def run(self, stopping: Stopping, until: Until | None = None) -> None:
@@ -218,6 +222,12 @@ class Migration:
             return True
         if isinstance(error, DamageError):
             return self._recapture.met(error)
+        if isinstance(error, ReplacedError):
+            again = self._read_again.met(error, self.progress.snapshot().segments)
+            self.progress.warn(
+                "replaced", *([f"{error.what}; all of its rows are read again"] if again else [])
+            )
+            return again
         return error.retryable and (self._admitted or self._parts.begun())
 
     def _attempt(self, stopping: Stopping, until: Until | None) -> None:
@@ -295,6 +305,7 @@ class Migration:
         parts.step("run.led")
         schemas, targets, mapping_plans = plans(parts)
         schemas = with_needed(parts.spark(), schemas, mapping_plans.values())
+        self._read_again.refuse_shared(mapping_plans)
         if stopping.requested():
             return  # Spark takes seconds to start
         if checkpoint is None:
@@ -376,6 +387,7 @@ class Migration:
             f"{epoch}-{secrets.token_hex(4)}",
             {schema.id: parts.catalog.estimated_rows(schema) for schema in schemas},
             applied=True,
+            replaced=self._read_again.tables,
         )
 
     def _source(self, schemas: list[TableSchema]) -> SourcePorts:

@@ -129,19 +129,24 @@ def parts(settings: Settings, master: str | None = None, conf: MappingType[str, 
         adopt=lambda ledger: adopt(settings, ledger),
         set_damage_aside=partial(set_damage_aside, settings.event_log()),
         keep_until_applied=settings.keep_until_applied or own_event_log(settings),
+        reads_replaced=settings.replaced_tables == "read_again",
         capture_limits=settings.capture,
         apply_limits=settings.apply,
         step=step,
-        late=LateTargets(
-            partial(holds_rows, settings),
-            partial(forget_filled, settings),
-            frozenset(settings.accepted),
-            partial(tables_made, settings),
-            identity_stays(settings),
-        ),
+        late=_late(settings),
         check_doubts=lambda request: _check_doubts(settings, master, conf, request),
         stager=stager if executors_stage(settings, master or settings.spark.master) else None,
         upkeep=target_upkeep(settings) if settings.apply.upkeep else None,
+    )
+
+
+def _late(settings: Settings) -> LateTargets:
+    return LateTargets(
+        partial(holds_rows, settings),
+        partial(forget_filled, settings),
+        frozenset(settings.accepted),
+        partial(tables_made, settings),
+        identity_stays(settings),
     )
 
 

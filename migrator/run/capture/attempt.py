@@ -22,6 +22,7 @@ class Attempt:
         estimates: the source's row estimates, for a dump that begins now.
         max_keys: bound of keys remembered per transaction or window (see ``Capture``).
         applied: whether somebody applies what is captured: a halt waits until that is done.
+        replaced: names that other tables are known to have by now: all of their rows are read again.
     """
 
     schemas: Mapping[TableId, TableSchema]
@@ -31,3 +32,4 @@ class Attempt:
     estimates: Mapping[TableId, int] = field(default_factory=dict)
     max_keys: int = 20_000
     applied: bool = False
+    replaced: frozenset[TableId] = frozenset()

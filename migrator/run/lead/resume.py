@@ -86,13 +86,24 @@ def asked_again(checkpoint: Checkpoint, book: RequestBook, *, whole: bool = Fals
     )
 
 
-def begin_notes(notes: LogNotes, checkpoint: Checkpoint | None, book: RequestBook) -> None:
-    """The log reader's notes as the checkpoint has them, if a run goes on from one."""
+def begin_notes(
+    notes: LogNotes,
+    checkpoint: Checkpoint | None,
+    book: RequestBook,
+    replaced: frozenset[TableId] = frozenset(),
+) -> None:
+    """The log reader's notes as the checkpoint has them, if a run goes on from one.
+
+    ``replaced``: names that other tables are known to have by now, and whose rows are read again.
+    """
     if checkpoint is None:
         notes.begin(())
     else:
         notes.begin(
-            checkpoint.notes, asked_again(checkpoint, book), asked_again(checkpoint, book, whole=True)
+            checkpoint.notes,
+            asked_again(checkpoint, book),
+            asked_again(checkpoint, book, whole=True),
+            replaced,
         )
 
 

@@ -21,6 +21,12 @@ _STRUCTURE = (
 
 RUN = (
     *mutants_of(
+        "migrator/run/lead/read_again.py", ("tests/unit/run/lead/test_read_again.py",),
+        ("a swap is met for ever", "if said == self._answered:", "if False:"),
+        ("what was met is forgotten before it is answered", "(self.tables if segments == self._answered_at else frozenset())", "frozenset()"),
+        ("whoever wants to be asked isn't", "if not self._wanted:", "if False:"),
+    ),
+    *mutants_of(
         "migrator/run/capture/loop.py", ("tests/unit/run/capture/test_capture_loop.py",),
         ("a halt waits for nothing", "if done or time.monotonic()", "if True or time.monotonic()"),
         ("what was read before a halt is read again", "steps.write(gate.admit)\n                    self._await", "self._await"),

@@ -168,6 +168,9 @@ class Catalog:
     def prepare(self, tables: Sequence[TableSchema]) -> None:
         pass
 
+    def adopt(self, tables: Sequence[TableId]) -> None:
+        pass
+
     def estimated_rows(self, table: TableSchema) -> int:
         return 0
 

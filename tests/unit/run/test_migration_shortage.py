@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import cast
 
@@ -18,7 +19,18 @@ def migration(number: int) -> Migration:
     def prepare() -> str | None:
         raise OSError(number, os.strerror(number), "/state/eventlog")
 
-    return Migration(cast(Parts, SimpleNamespace(prepare=prepare, begun=lambda: False, set_damage_aside=str)))
+    return migration_that(prepare)
+
+
+def migration_that(prepare: Callable[[], str | None]) -> Migration:
+    parts = SimpleNamespace(
+        prepare=prepare,
+        begun=lambda: False,
+        set_damage_aside=str,
+        reads_replaced=True,
+        catalog=SimpleNamespace(adopt=list),
+    )
+    return Migration(cast(Parts, parts))
 
 
 @pytest.mark.parametrize(
@@ -45,9 +57,7 @@ def test_no_memory_is_named_as_well() -> None:
         raise MemoryError("can't start new thread")
 
     with pytest.raises(MigratorError, match="no more memory") as raised:
-        Migration(
-            cast(Parts, SimpleNamespace(prepare=prepare, begun=lambda: False, set_damage_aside=str))
-        ).run(Stopping())
+        migration_that(prepare).run(Stopping())
     assert raised.value.cause == "can't start new thread"
     assert "start again" in raised.value.remedy
 

@@ -169,6 +169,9 @@ class BinlogCatalog(ABC):
             finally:
                 writer.close()
 
+    def adopt(self, tables: Sequence[TableId]) -> None:  # noqa: B027 (both engines need nothing)
+        """Nothing: the log has every table."""
+
     def estimated_rows(self, table: TableSchema) -> int:
         """InnoDB's own estimate, without a scan; 0 when it has none."""
         connection = connect(self._source)

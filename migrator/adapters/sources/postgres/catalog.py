@@ -20,7 +20,7 @@ from migrator.adapters.sources.postgres.log.relations import WATERMARK_ID
 from migrator.adapters.sources.postgres.log.slot import SLOT_STATE, SlotState
 from migrator.adapters.sources.postgres.open_transactions import open_transactions
 from migrator.adapters.sources.postgres.preflight import findings
-from migrator.adapters.sources.postgres.publication import check_covers, publish
+from migrator.adapters.sources.postgres.publication import check_covers, join_publication, publish
 from migrator.adapters.sources.postgres.reflection import psycopg_query, reflect
 from migrator.adapters.sources.postgres.settings import WATERMARK, PostgresSource
 from migrator.errors import SourceError
@@ -137,6 +137,16 @@ class PostgresCatalog:
         self._with_connection(
             "the source can't be prepared for log reading",
             lambda connection: self._prepare(connection, [schema.id for schema in tables]),
+        )
+
+    def adopt(self, tables: Sequence[TableId]) -> None:
+        """See ``SourceCatalog.adopt``: they join the publication, once their old rows are logged whole.
+
+        A table that joined earlier would have changes in the log that can't be read.
+        """
+        self._with_connection(
+            "a table that replaced a captured one can't join the publication",
+            lambda connection: join_publication(self._source, connection, tables),
         )
 
     def estimated_rows(self, table: TableSchema) -> int:

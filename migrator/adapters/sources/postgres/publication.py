@@ -11,9 +11,9 @@ from typing import Any, LiteralString
 
 from psycopg import sql
 
-from migrator.adapters.sources.postgres.reflection import Query
+from migrator.adapters.sources.postgres.reflection import Query, psycopg_query
 from migrator.adapters.sources.postgres.settings import PostgresSource
-from migrator.adapters.sources.postgres.whole_images import quoted
+from migrator.adapters.sources.postgres.whole_images import name_of, quoted
 from migrator.errors import GapError, SourceError
 from migrator.model.table import TableId
 
@@ -48,6 +48,7 @@ _VERSION = "SELECT pg_catalog.current_setting('server_version_num')::int4"
 _OPTIONS: LiteralString = "publish = 'insert, update, delete, truncate', publish_via_partition_root = true"
 GENERATED: LiteralString = "publish_generated_columns = stored"
 _GENERATED_SINCE = 180_000
+_LOCK_TIMEOUT = "5s"
 
 
 def published(query: Query, name: str) -> tuple[bool, bool, set[TableId]] | None:
@@ -104,6 +105,19 @@ def check_marked(source: PostgresSource, query: Query, tables: Sequence[TableId]
         )
 
 
+def join_publication(source: PostgresSource, connection: Any, tables: Sequence[TableId]) -> None:
+    """Adds those of the tables that it lacks and whose old rows are logged whole; waits for no lock for long."""
+    query = psycopg_query(connection)
+    found = published(query, source.slot)
+    if found is None:
+        return
+    fit = [t for t in tables if t not in found[2] and not query(_NOT_WHOLE, [t.schema, t.name])]
+    if fit:
+        connection.execute(f"SET lock_timeout = '{_LOCK_TIMEOUT}'")
+        listed = ", ".join(map(quoted, fit))
+        connection.execute(f"ALTER PUBLICATION {name_of(source.slot)} ADD TABLE {listed}")
+
+
 def missing_for(source: PostgresSource, query: Query, table: TableId) -> list[str]:
     """The statements without which changes of a table aren't captured, or by half; none if it is as it must be."""
     found = published(query, source.slot)
@@ -155,11 +169,7 @@ def options_of(query: Query) -> LiteralString:
 
 def publish(source: PostgresSource, connection: Any, tables: Sequence[TableId]) -> None:
     """Makes or corrects the publication; does nothing if it is right already (a DBA may have made it)."""
-
-    def query(statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
-        rows: list[tuple[Any, ...]] = connection.execute(statement, parameters).fetchall()
-        return rows
-
+    query = psycopg_query(connection)
     if is_right(query, source.slot, tables):
         return
     if query("SELECT pg_catalog.pg_is_in_recovery()", [])[0][0]:

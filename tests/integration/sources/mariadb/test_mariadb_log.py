@@ -12,7 +12,7 @@ from migrator.adapters.sources.binlog.tables import compressed
 from migrator.adapters.sources.binlog.tables.compressed import plain
 from migrator.adapters.sources.binlog.transactions.log_reader import BinlogReader
 from migrator.adapters.sources.mariadb.catalog import visible_end
-from migrator.errors import SchemaError, SourceError
+from migrator.errors import ReplacedError, SchemaError, SourceError
 from migrator.model.event import Operation
 from migrator.model.position import Position
 from tests.integration.binlog_engine import MARIADB, BinlogEngine
@@ -49,7 +49,7 @@ def test_rolled_back_savepoints_leave_nothing_beside_rows_that_cant_be_rolled_ba
 @pytest.mark.parametrize(
     ("statement", "error"),
     [
-        ("CREATE OR REPLACE TABLE account (id int PRIMARY KEY)", SchemaError),
+        ("CREATE OR REPLACE TABLE account (id int PRIMARY KEY)", ReplacedError),
         ("ALTER TABLE account ADD FOREIGN KEY (id) REFERENCES other (id) ON DELETE CASCADE", SchemaError),
         ("ALTER IGNORE TABLE account ADD UNIQUE (name)", SchemaError),
         ("SET STATEMENT binlog_format = 'STATEMENT' FOR INSERT INTO account VALUES (1, 'a', 1)", SourceError),

@@ -8,7 +8,7 @@ from migrator.adapters.sources.binlog.events import events
 from migrator.adapters.sources.binlog.events.events import Event
 from migrator.adapters.sources.binlog.statements.statements import Statement, StatementKind
 from migrator.adapters.sources.replaced import all_rows_read
-from migrator.errors import GapError, MigratorError, SchemaError, SourceError
+from migrator.errors import GapError, MigratorError, ReplacedError, SchemaError, SourceError
 from migrator.model.table import TableId
 
 
@@ -59,10 +59,10 @@ def refused_statement(statement: Statement, replaced: Sequence[TableId], text: s
     )
 
 
-def _replaced(tables: Sequence[TableId], statement: Statement, text: str) -> SchemaError:
-    return SchemaError(
+def _replaced(tables: Sequence[TableId], statement: Statement, text: str) -> ReplacedError:
+    return ReplacedError(
         f"{', '.join(map(str, tables))} may be another table of its name now: {statement.refused}",
-        where=", ".join(map(str, tables)),
+        tables,
         cause=f"statement: {' '.join(text.split())[:300]}",
         remedy="let the name lead to the table that is meant (RENAME TABLE where it is called otherwise now), and"
         f" {all_rows_read(tables)}",

@@ -20,7 +20,8 @@ from migrator.adapters.sources.binlog.rows.row_forms import RowForm, forms_of
 from migrator.adapters.sources.binlog.statements.statements import Statement, StatementKind
 from migrator.adapters.sources.binlog.tables.agreement import agrees
 from migrator.adapters.sources.binlog.tables.identity import FormerTables, replaced_by
-from migrator.errors import SchemaError
+from migrator.adapters.sources.replaced import all_rows_read
+from migrator.errors import ReplacedError, SchemaError
 from migrator.model.table import Column, TableId, TableSchema
 
 _NOT_SEEN = object()
@@ -140,7 +141,7 @@ class CapturedTables:
         self._key_indexes = {table: found.key_index for table, found in catalog.items()}
         self._layouts: dict[bytes, LoggedTable | None] = {}
         self.former = FormerTables()
-        self.answered: Mapping[TableId, int] = {}
+        self.answered: dict[TableId, int] = {}
 
     def captured(self, table: TableId) -> TableId | None:
         """The captured table of that name; for an empty table name, whether the database is ours."""
@@ -241,6 +242,17 @@ class CapturedTables:
         self._layouts[shape] = layout
         return layout
 
+    def outdated(self, body: bytes) -> TableId | None:
+        """The captured table of a TABLE_MAP event whose rows have needed columns of other types than the table has
+        now; None for all others."""
+        table = self.captured(table_of(body)[1])
+        catalog = None if table is None else self._catalog.get(table)
+        if table is None or catalog is None:
+            return None
+        layout = parse_table_map(body, self._dialect.character)
+        needs = self._schemas[table].needs
+        return table if any(needs(name) for name in self._unlike(catalog, layout)) else None
+
     def _is_former(self, body: bytes, track: Track) -> bool:
         known = self.captured(table_of(body)[1])
         return known is not None and self.former.has(known, track)
@@ -256,7 +268,9 @@ class CapturedTables:
         unknown = [name for name in self._unknown(catalog, layout) if known.needs(name)]
         if unknown:
             raise _changed(table, f"the catalog no longer has the column {', '.join(unknown)}")
-        unlike = {name for name in self._unlike(catalog, layout) if not known.needs(name)}
+        unlike = set(self._unlike(catalog, layout))
+        if wrong := sorted(name for name in unlike if known.needs(name)):
+            raise _of_other_types(table, wrong)
         by_name: dict[str, Column] = {
             column.name: column for column in catalog.schema.columns if column.name not in unlike
         }
@@ -290,6 +304,15 @@ class CapturedTables:
 
     def _folded(self, table: TableId) -> TableId:
         return TableId(table.schema.lower(), table.name.lower()) if self._fold else table
+
+
+def _of_other_types(table: TableId, columns: Sequence[str]) -> ReplacedError:
+    return ReplacedError(
+        f"rows of {table} have columns of other types there than the table has now",
+        [table],
+        cause=f"column {', '.join(columns)}: its type was changed later on, or another table has the name now",
+        remedy=all_rows_read([table]),
+    )
 
 
 def _changed(table: TableId, cause: str) -> SchemaError:

@@ -22,8 +22,8 @@ _FORMER, _CHANGED = "former", "columns"
 
 def note_former(notes: LogNotes, table: TableId, order: int) -> None:
     """The name led to another table up to there. What the target has of that one must go."""
-    notes.note(table, json.dumps({_FORMER: order}))
     notes.replace(table)
+    notes.note(table, json.dumps({_FORMER: order}))
 
 
 def noted_former(notes: LogNotes, tables: Iterable[TableId]) -> dict[TableId, int]:

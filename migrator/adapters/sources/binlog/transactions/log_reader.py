@@ -36,12 +36,9 @@ from migrator.adapters.sources.binlog.statements.query_event import QueryEvents
 from migrator.adapters.sources.binlog.statements.refusals import undecided_at_start
 from migrator.adapters.sources.binlog.statements.statement_reader import StatementReader, read_ways
 from migrator.adapters.sources.binlog.tables.captured_tables import CapturedTables, CatalogTable
-from migrator.adapters.sources.binlog.tables.former_tables import last_replaced
-from migrator.adapters.sources.binlog.tables.identity import FormerTables
+from migrator.adapters.sources.binlog.tables.former_tables import last_replaced, pass_former
 from migrator.adapters.sources.binlog.tables.noted import (
     NotedChanges,
-    note_former,
-    noted_former,
     refuse_changed,
 )
 from migrator.adapters.sources.binlog.transactions.assembler import TransactionAssembler
@@ -131,9 +128,7 @@ class BinlogReader(ABC):
             logged = server.logs_cascades
             found = ForeignKeys() if logged else read_cascading(connection, self._source.server.database)
             ways = read_ways(connection, self._source.server.database)
-        refuse_changed(self._notes, self._tables)
-        captured = [schema.id for schema in self._tables]
-        guard = CascadeGuard(found, captured, server.charsets, self._dialect, fold_case)
+        guard = CascadeGuard(found, list(known), server.charsets, self._dialect, fold_case)
         if after is None:
             begin = remembering(
                 begin, replace(undecided_of(json.loads(begin.token)), cascades=guard.digest())
@@ -157,8 +152,10 @@ class BinlogReader(ABC):
             queries = QueryEvents(server.charsets, self._dialect.mariadb)
             return StatementReader(self._source.server.database, queries, server.logs_cascades, ways)
 
-        tables.answered = {table: end.order for table in tables.names() if self._notes.answered(table)}
-        tables.former = self._former(begin, end, statements(), tables)
+        pass_former(
+            self._notes, tables, end.order, lambda: self._last_replaced(begin, end, statements(), tables)
+        )
+        refuse_changed(self._notes, self._tables)
         self._stream = self._open_stream(begin)
         self._assembler = TransactionAssembler(
             statements(),
@@ -212,23 +209,15 @@ class BinlogReader(ABC):
             self.close()
             raise
 
-    def _former(
+    def _last_replaced(
         self, begin: Position, end: Position, statements: StatementReader, tables: CapturedTables
-    ) -> FormerTables:
-        """Returns what the log up to ``end`` has of tables that had a captured name before; see ``former_tables``."""
-        names = tables.names()
-        answered = [table for table in names if self._notes.answered(table)]
-        if answered and begin < end:
+    ) -> dict[TableId, int]:
+        if not begin < end:
+            return {}
+        log = events_to_end(self._open_stream(begin), self._source.server.silence_s)
+        with closing(log):
             track = self._follow(begin, end)
-            log = events_to_end(self._open_stream(begin), self._source.server.silence_s)
-            with closing(log):
-                last = last_replaced(log, track, statements, names, tables.captured, end.order)
-            for table in answered:
-                if table in last:
-                    note_former(self._notes, table, last[table])
-        for table in answered:
-            self._notes.settle(table)
-        return FormerTables(noted_former(self._notes, names))
+            return last_replaced(log, track, statements, tables, end.order, self._notes.answered)
 
     def _proved(self, begin: Position, end: Position, server: str) -> Position:
         """The place, which tells of the last transaction before it. Raises ``GapError``: this is another log.

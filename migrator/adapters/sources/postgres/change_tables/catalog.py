@@ -40,7 +40,7 @@ from migrator.errors import SourceError
 from migrator.model.codecs.codec import NEWER
 from migrator.model.finding import Finding
 from migrator.model.position import Position
-from migrator.model.table import TableSchema
+from migrator.model.table import TableId, TableSchema
 
 _ROLE = "SELECT current_user::text, pg_catalog.to_regnamespace($1::text) IS NOT NULL"
 _BODIES = """
@@ -67,6 +67,9 @@ class ChangeTableCatalog(PostgresCatalog):
         )
 
     def prepare(self, tables: Sequence[TableSchema]) -> None:
+        """Nothing: triggers are made by the tables' owner."""
+
+    def adopt(self, tables: Sequence[TableId]) -> None:
         """Nothing: triggers are made by the tables' owner."""
 
     def position(self) -> Position:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from migrator.adapters.sources.postgres.reflection import Query
 from migrator.adapters.sources.postgres.whole_images import name_of, quoted
 from migrator.adapters.sources.replaced import all_rows_read
-from migrator.errors import SchemaError
+from migrator.errors import ReplacedError, SchemaError
 from migrator.model.table import TableId
 
 _NUMBERS = """
@@ -37,11 +37,11 @@ def table_numbers(query: Query, tables: Sequence[TableId]) -> dict[TableId, int]
     return {TableId(schema, name): number for schema, name, number in rows}
 
 
-def replaced(query: Query, table: TableId, dumped: int, found: int, needed: Sequence[str]) -> SchemaError:
+def replaced(query: Query, table: TableId, dumped: int, found: int, needed: Sequence[str]) -> ReplacedError:
     """The named error for another table under the name of one that was dumped; ``needed``: see ``Preparing``."""
-    return SchemaError(
+    return ReplacedError(
         f"table {table} was replaced by another table of its name",
-        where=str(table),
+        [table],
         cause=f"table number {dumped} was dumped, and {_became(query, dumped)}; the name now leads to number {found}",
         remedy=f"put the other one back; or, to go on with this one, {all_rows_read([table], needed)}",
     )

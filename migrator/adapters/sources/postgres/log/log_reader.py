@@ -65,7 +65,7 @@ from migrator.adapters.sources.postgres.reflection import Query, at_one_moment, 
 from migrator.adapters.sources.postgres.settings import WATERMARK, PostgresSource
 from migrator.adapters.sources.postgres.watched import BriefConnection, SilentSource, within
 from migrator.connections.same_server import SameServer
-from migrator.errors import ConnectionFailed, MigratorError, SchemaError, SourceError
+from migrator.errors import ConnectionFailed, MigratorError, ReplacedError, SchemaError, SourceError
 from migrator.model.event import (
     LogRecord,
     MarkKind,
@@ -132,13 +132,15 @@ class PostgresLogReader:
         self._first_index = 0
         self._partial = False
         self._halt: SchemaError | None = None
+        self._replaced: ReplacedError | None = None
 
     def start(self, after: Position | None) -> Position:
         """See ``LogReader.start``; None starts at the slot's confirmed place (its creation, for a new slot)."""
         self.close()
         schemas = self._relations.schemas()
         self._relations = Relations(schemas, self._look_up)
-        self._transaction, self._skipping, self._partial, self._halt = None, False, False, None
+        self._transaction, self._skipping, self._partial = None, False, False
+        self._halt = self._replaced = None
         needed = partial(missing_for, self._source)
         needs = needed_in(schemas)
         self._unlogged = UnloggedChanges(self._source, self._notes, after is not None, needed, needs)
@@ -215,7 +217,7 @@ class PostgresLogReader:
         stream, incoming = self._started()
         every_s = _LOOK_AGAIN_S if self._relations.in_doubt() else _LOOK_EVERY_S
         if time.monotonic() - self._looked_at > every_s:
-            self._look_for_unlogged()
+            self._look_beside_log()
             self._relations.check_again()
         until = time.monotonic() + timeout_s
         messages = delivered = held = 0
@@ -279,6 +281,19 @@ class PostgresLogReader:
         if self._notes.replaced():
             self._asking_catalog(lambda query: await_writers(query, self._source.server.address))
 
+    def _look_beside_log(self) -> None:
+        """Looks while a transaction may be handed out in parts: the rest of it follows before a halt.
+
+        Its rows of the former table are known by that one's number, whoever has the name. A checkpoint inside it
+        couldn't be gone on from with another table: the rest is found by counting the captured changes.
+        """
+        try:
+            self._look_for_unlogged()
+        except ReplacedError as error:
+            if not self._partial:
+                raise
+            self._replaced, self._looked_at = error, time.monotonic()
+
     def _look_for_unlogged(self) -> None:
         tables = [schema.id for schema in self._relations.schemas()]
         marks = [WATERMARK_ID] if self._source.placement == WATERMARK else []
@@ -335,7 +350,9 @@ class PostgresLogReader:
         elif isinstance(message, Relation):
             begin = self._begun()
             if self._relations.is_other(message, begin.final_lsn):
-                self._look_for_unlogged()  # which says more, unless it is over already
+                self._look_beside_log()  # which says more, unless it is over already
+                if self._replaced is not None:
+                    return  # its rows are all read later on
             where, passing = self._where(), self._skipping
             schema = self._relations.see(message, (begin.xid,), begin.final_lsn, where, passing)
             if schema is not None:
@@ -395,6 +412,8 @@ class PostgresLogReader:
             self._after = self._proof.naming(position)
             self._records.progress(self._after)
         self._skipping = self._partial = False
+        if self._replaced is not None:
+            raise self._replaced
 
     def _hand_out_part(self) -> None:
         """Hands on what is collected of the open transaction, as a part that isn't the last.

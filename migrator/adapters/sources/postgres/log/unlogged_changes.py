@@ -196,7 +196,8 @@ class UnloggedChanges:
                 continue  # what reads it next says so
             if dumped is not None and number != dumped:
                 needed = self._needed(query, table)
-                if needed or known is not None or not self._notes.answered(table):
+                answered = known is None and self._notes.answered(table)
+                if needed or not (answered or self._notes.consented(table)):
                     raise replaced(query, table, dumped, number, needed)
                 self._notes.replace(table)
                 self._first_seen.add(table)

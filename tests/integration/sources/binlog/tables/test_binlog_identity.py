@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from migrator.adapters.sources.binlog.tables.captured_tables import CapturedTables
 from migrator.adapters.sources.binlog.tables.identity import FormerTables
-from migrator.errors import MigratorError, SchemaError
+from migrator.errors import MigratorError, ReplacedError, SchemaError
 from migrator.model.limits import CaptureLimits
 from migrator.model.requests.request import WHOLE, Scope
 from migrator.run.capture.steps import CaptureSteps
@@ -26,6 +27,7 @@ OTHER = (
 )
 ASIDE = "CREATE DATABASE {db}_a"
 BACK = "RENAME TABLE {db}_a.t TO t; DROP DATABASE {db}_a"
+OTHER_TYPES = "columns of other types there than the table has now"
 UNLOGGED = "SET sql_log_bin = 0; {0}; SET sql_log_bin = 1"
 
 REPLACED = {
@@ -132,11 +134,11 @@ def test_another_table_stops_until_all_of_its_rows_are_asked_for_and_then_no_row
     running = list(everything).index(name) % 2 == (engine.kind == "mysql")
     (table,) = captured.schemas
     before = captured.held()[table]
-    with pytest.raises(SchemaError, match=r"\.t may be another table of its name now"):
+    with pytest.raises(ReplacedError, match=rf"\.t may be another table of its name now|{OTHER_TYPES}"):
         ended(captured, lambda: happen(old_binlog, everything[name]), running)
     ask(captured, Scope(low=("1",), high=("200",)))
     with pytest.raises(
-        SchemaError, match="may be another table"
+        ReplacedError, match=f"may be another table|{OTHER_TYPES}"
     ) as caught:  # of a part of its rows isn't enough
         captured.run(captured.caught_up())
     assert captured.held()[table].keys() <= before.keys() | {(100,), (50,)}, "no row of the other one came"
@@ -150,6 +152,40 @@ def test_another_table_stops_until_all_of_its_rows_are_asked_for_and_then_no_row
     assert held == source
     with pytest.raises(SchemaError, match="may be another table"):  # what comes later wasn't answered
         ended(captured, lambda: happen(old_binlog, f"DROP TABLE t; {MADE}"), not running)
+
+
+RETYPED = (
+    "UPDATE t SET v = '55' WHERE k <= 5; DELETE FROM t WHERE k = 6; ALTER TABLE t MODIFY v int; "
+    "UPDATE t SET v = 77 WHERE k = 9; ALTER TABLE t MODIFY v bigint; DELETE FROM t WHERE k = 10"
+)
+"""Nobody reads the log meanwhile, so that rows of three structures are in it."""
+
+
+def retyped(database: Database, capture: Capturing) -> MigratorError:
+    happen(database, RETYPED)
+    capture.schemas.update({each.id: each for each in capture.catalog.tables(["t"])})
+    with pytest.raises(ReplacedError, match=OTHER_TYPES) as caught:
+        capture.run(capture.caught_up())
+    return caught.value
+
+
+def test_rows_of_before_a_column_got_another_type_stop_until_all_are_asked_for(
+    old_binlog: Database, captured: Capturing
+) -> None:
+    """They can't be read as the table is now: the target's rows go, and all come again."""
+    follow(captured, retyped(old_binlog, captured))
+    held, source = held_and_source(captured)
+    assert held == source
+
+
+def test_rows_of_before_stop_for_good_where_they_are_read_all_the_same(
+    old_binlog: Database, captured: Capturing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control of the one above."""
+    error = retyped(old_binlog, captured)
+    monkeypatch.setattr(CapturedTables, "outdated", lambda *_: None)
+    with pytest.raises(ReplacedError, match=OTHER_TYPES):
+        follow(captured, error)
 
 
 @pytest.mark.parametrize("name", SAME)

@@ -7,13 +7,16 @@ from typing import Any
 
 import pytest
 
+from migrator.adapters.sources.postgres.log.log_reader import PostgresLogReader
 from migrator.adapters.sources.postgres.log.pgoutput import Relation
 from migrator.adapters.sources.postgres.log.relations import Relations
-from migrator.errors import MigratorError, SchemaError
+from migrator.errors import MigratorError, ReplacedError, SchemaError
+from migrator.model.event import TransactionPart
 from migrator.model.limits import CaptureLimits
 from migrator.model.requests.request import WHOLE, Scope
 from migrator.model.table import TableId, TableSchema
 from migrator.run.capture.steps import CaptureSteps
+from tests.fix_postgres_source import log_reader, prepared, source_of
 from tests.integration.capturing import Capturing, capturing
 from tests.servers import Database
 
@@ -24,6 +27,7 @@ LIMITS = CaptureLimits(linger_s=0.01)
 WRITES = "UPDATE {0} SET v = 'changed' WHERE k <= 5; DELETE FROM {0} WHERE k = 6; INSERT INTO {0} VALUES (100, 'new')"
 FULL = "ALTER TABLE t REPLICA IDENTITY FULL; ALTER PUBLICATION {publication} ADD TABLE t"
 EMPTY = "CREATE TABLE t (k int PRIMARY KEY, v text)"
+FULL_BOTH = [f"ALTER TABLE {name} REPLICA IDENTITY FULL" for name in ("t", "u")]
 MADE = f"{EMPTY}; {FULL}; INSERT INTO t SELECT g, 'n' FROM generate_series(101, 110) g"
 SWAPPED = "ALTER TABLE t RENAME TO x; ALTER TABLE u RENAME TO t; ALTER TABLE x RENAME TO u"
 ASIDE = "ALTER TABLE {0} SET SCHEMA aside; {1}; ALTER TABLE aside.{0} SET SCHEMA public"
@@ -231,3 +235,29 @@ def test_a_table_without_its_name_stops_and_once_it_has_it_again_no_change_is_lo
     old_pg.execute(*caught.value.remedy.partition("; then start again")[0].split("; "))
     captured.run(captured.caught_up())
     assert captured.held()[T] == captured.source(T)
+
+
+def read_on(reader: PostgresLogReader, parts: list[TransactionPart]) -> None:
+    while True:
+        parts += [one for one in reader.read(1) if isinstance(one, TransactionPart)]
+
+
+@pytest.mark.parametrize(
+    "touched", ["", "; INSERT INTO t VALUES (900, 'of another')"], ids=["", "and written to"]
+)
+def test_a_transaction_that_is_handed_out_in_parts_ends_before_a_halt(old_pg: Database, touched: str) -> None:
+    """Nobody could go on inside it with another table: its captured changes would be counted otherwise."""
+    old_pg.execute(EMPTY, EMPTY.replace("TABLE t", "TABLE u"), *FULL_BOTH)
+    source = source_of(old_pg, part_rows=2)
+    schemas = prepared(source, "t")
+    old_pg.execute(f'ALTER PUBLICATION "{source.slot}" ADD TABLE u')
+    with log_reader(source, schemas) as reader:
+        old_pg.execute("INSERT INTO t SELECT g, 'n' FROM generate_series(1, 9) g")
+        parts = [one for one in reader.read(10) if isinstance(one, TransactionPart)]
+        assert parts
+        assert not parts[-1].last
+        old_pg.execute(*f"{SWAPPED}{touched}".split("; "))
+        with pytest.raises(ReplacedError):
+            read_on(reader, parts)
+    assert parts[-1].last
+    assert sum(len(list(part.changes)) for part in parts) == 9
