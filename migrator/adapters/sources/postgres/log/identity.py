@@ -47,7 +47,11 @@ def replaced(query: Query, table: TableId, dumped: int, found: int, needed: Sequ
     )
 
 
-def gone(query: Query, table: TableId, dumped: int) -> SchemaError:
+class NameGone(SchemaError):
+    """A captured name leads to no table. In the middle of a swap by two statements that lasts a moment."""
+
+
+def gone(query: Query, table: TableId, dumped: int) -> NameGone:
     """The named error for a name that leads to no table any more."""
     called = _called(query, dumped)
     if called is None:
@@ -58,7 +62,7 @@ def gone(query: Query, table: TableId, dumped: int) -> SchemaError:
     else:
         back = "; ".join(_back(query, called, table))
         remedy = f"{back}; then start again: what was written to it meanwhile is in its log"
-    return SchemaError(
+    return NameGone(
         f"there is no table {table} any more",
         where=str(table),
         cause=f"table number {dumped} was dumped, and {_became(query, dumped)}",

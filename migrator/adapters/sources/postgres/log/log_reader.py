@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from migrator.adapters.sources.postgres.chunks.read_view import present_position
 from migrator.adapters.sources.postgres.connection import RECOVERY
+from migrator.adapters.sources.postgres.log.identity import NameGone
 from migrator.adapters.sources.postgres.log.open_part import OpenPart
 from migrator.adapters.sources.postgres.log.pgoutput import (
     Begin,
@@ -82,6 +83,8 @@ _OPENING = "the source log can't be opened"
 _CATALOG = "the source's catalog can't be read"
 _LOOK_EVERY_S = 10.0
 _LOOK_AGAIN_S = 0.5
+_BACK_S = 10.0
+"""Time in which a table that was renamed away may come back, or another take its name."""
 _FINISH_S = 5.0
 _PROOF_S, _ASK_AGAIN_S = 10.0, 0.02
 _MARK_KINDS = frozenset(kind.value for kind in MarkKind)
@@ -133,6 +136,7 @@ class PostgresLogReader:
         self._partial = False
         self._halt: SchemaError | None = None
         self._replaced: ReplacedError | None = None
+        self._gone_since: float | None = None
 
     def start(self, after: Position | None) -> Position:
         """See ``LogReader.start``; None starts at the slot's confirmed place (its creation, for a new slot)."""
@@ -140,7 +144,7 @@ class PostgresLogReader:
         schemas = self._relations.schemas()
         self._relations = Relations(schemas, self._look_up)
         self._transaction, self._skipping, self._partial = None, False, False
-        self._halt = self._replaced = None
+        self._halt = self._replaced = self._gone_since = None
         needed = partial(missing_for, self._source)
         needs = needed_in(schemas)
         self._unlogged = UnloggedChanges(self._source, self._notes, after is not None, needed, needs)
@@ -285,10 +289,18 @@ class PostgresLogReader:
         """Looks while a transaction may be handed out in parts: the rest of it follows before a halt.
 
         Its rows of the former table are known by that one's number, whoever has the name. A checkpoint inside it
-        couldn't be gone on from with another table: the rest is found by counting the captured changes.
+        couldn't be gone on from with another table: the rest is found by counting the captured changes. A table that
+        was renamed away may be renamed back: its log is read by its number meanwhile.
         """
         try:
             self._look_for_unlogged()
+            self._gone_since = None
+        except NameGone:
+            now = time.monotonic()
+            self._gone_since = self._gone_since or now
+            if now - self._gone_since >= _BACK_S:
+                raise
+            self._looked_at = now - _LOOK_EVERY_S + _LOOK_AGAIN_S
         except ReplacedError as error:
             if not self._partial:
                 raise

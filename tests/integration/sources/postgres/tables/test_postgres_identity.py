@@ -57,12 +57,14 @@ GONE = {
     "renamed and moved": f"ALTER TABLE t RENAME TO m; ALTER TABLE m SET SCHEMA aside; {WRITES.format('aside.m')}",
     "its schema renamed": f"ALTER SCHEMA public RENAME TO s; {WRITES.format('s.t')}",
 }
+READER = "migrator.adapters.sources.postgres.log.log_reader"
 ONE, EACH = "in one transaction", "one by one"
 
 
 @pytest.fixture(autouse=True)
 def looks_always(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("migrator.adapters.sources.postgres.log.log_reader._LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr(f"{READER}._LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr(f"{READER}._BACK_S", 0.0)
 
 
 @pytest.fixture
@@ -119,7 +121,7 @@ def ended(capture: Capturing, statements: Callable[[], None], running: bool) -> 
 def test_no_change_of_a_table_is_lost_whatever_it_was_called(
     old_pg: Database, captured: Capturing, monkeypatch: pytest.MonkeyPatch, name: str, running: bool, how: str
 ) -> None:
-    monkeypatch.setattr("migrator.adapters.sources.postgres.log.log_reader._LOOK_EVERY_S", 1e9)
+    monkeypatch.setattr(f"{READER}._LOOK_EVERY_S", 1e9)
     ended(captured, lambda: happen(old_pg, KEEPS[name], how), running)
     assert captured.held()[T] == captured.source(T)
 
@@ -261,3 +263,23 @@ def test_a_transaction_that_is_handed_out_in_parts_ends_before_a_halt(old_pg: Da
             read_on(reader, parts)
     assert parts[-1].last
     assert sum(len(list(part.changes)) for part in parts) == 9
+
+
+@pytest.mark.parametrize("patience_s", [60.0, 0.0])
+def test_a_table_that_is_back_in_a_moment_is_the_same_whoever_looks_meanwhile(
+    old_pg: Database, monkeypatch: pytest.MonkeyPatch, patience_s: float
+) -> None:
+    monkeypatch.setattr(f"{READER}._BACK_S", patience_s)
+    monkeypatch.setattr(f"{READER}._LOOK_AGAIN_S", 0.0)
+    old_pg.execute(EMPTY, FULL_BOTH[0])
+    source = source_of(old_pg)
+    with log_reader(source, prepared(source, "t")) as reader:
+        old_pg.execute("ALTER TABLE t RENAME TO m", "INSERT INTO m VALUES (1, 'n')")
+        if not patience_s:
+            with pytest.raises(SchemaError, match="there is no table"):
+                read_on(reader, [])
+            return
+        found = reader.read(1) + reader.read(0.1)
+        old_pg.execute("ALTER TABLE m RENAME TO t", "INSERT INTO t VALUES (2, 'n')")
+        found += reader.read(1) + reader.read(0.1)
+    assert [len(list(part.changes)) for part in found if isinstance(part, TransactionPart)] == [1, 1]
