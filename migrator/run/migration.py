@@ -39,13 +39,13 @@ from migrator.run.apply.leaders_folder import leaders_folder
 from migrator.run.apply.loop import ApplyLoop, OpenedTarget
 from migrator.run.apply.transform_job import Staging, TransformJob
 from migrator.run.beside import beside
-from migrator.run.capture.attempt import Attempt
+from migrator.run.capture.attempt import Anew, Attempt
 from migrator.run.capture.loop import CaptureLoop, SourcePorts
 from migrator.run.capture.priority import at_lower_priority
 from migrator.run.capture.source_threads import wait
 from migrator.run.failure import Stopping
 from migrator.run.lead.between import refuse_changes
-from migrator.run.lead.carried import Carried, LateTargets, carry_over, mapped_now
+from migrator.run.lead.carried import Carried, LateTargets, carry_over, mapped_now, mirrored_tables
 from migrator.run.lead.head_start import head_start
 from migrator.run.lead.lead import (
     AppliedOnly,
@@ -59,7 +59,7 @@ from migrator.run.lead.lead import (
 )
 from migrator.run.lead.read_again import ReadAgain
 from migrator.run.lead.recapture import Recapture, SetAside
-from migrator.run.lead.resume import resume
+from migrator.run.lead.resume import joining, resume
 from migrator.run.lead.shortage import named_shortage
 from migrator.run.lead.upkeep import looked_at
 from migrator.run.mapping_checks import check_key, gaps, naming_readers, refuse, with_readers
@@ -314,10 +314,12 @@ class Migration:
             parts.catalog.prepare(schemas)
         else:
             refuse_changes(checkpoint, schemas, parts.requests.read())
+            if new := sorted(joining(checkpoint, schemas)):
+                parts.catalog.adopt(new)
         carried = self._carried(ledger, targets, mapping_plans)
         capture = CaptureLoop(
             self._source(schemas),
-            self._capturing(schemas, checkpoint, epoch),
+            self._capturing(schemas, checkpoint, epoch, mapping_plans),
             SureWriter(log.writer, lead),
             CheckedRequests(
                 parts.requests, schemas, parts.catalog.check_scope, parts.check_doubts, self.progress
@@ -377,9 +379,15 @@ class Migration:
         mapped = mapped_now(found, schemas, lambda plan: fingerprint(parts.spark(), plan), identities)
         return carry_over(ledger.checkpoint, parts.requests.read, found, parts.late, mapped)
 
-    def _capturing(self, schemas: list[TableSchema], checkpoint: Checkpoint | None, epoch: int) -> Attempt:
+    def _capturing(
+        self,
+        schemas: list[TableSchema],
+        checkpoint: Checkpoint | None,
+        epoch: int,
+        found: dict[str, MappingPlan],
+    ) -> Attempt:
         """Returns what is captured under an epoch, and from where on."""
-        parts = self._parts
+        parts, mirrored = self._parts, mirrored_tables(found.values())
         return Attempt(
             {schema.id: schema for schema in schemas},
             checkpoint,
@@ -387,7 +395,7 @@ class Migration:
             f"{epoch}-{secrets.token_hex(4)}",
             {schema.id: parts.catalog.estimated_rows(schema) for schema in schemas},
             applied=True,
-            replaced=self._read_again.tables,
+            anew=Anew(self._read_again.tables, joining(checkpoint, schemas), mirrored),
         )
 
     def _source(self, schemas: list[TableSchema]) -> SourcePorts:

@@ -11,6 +11,29 @@ from migrator.model.table import TableId, TableSchema
 
 
 @dataclass(frozen=True, slots=True)
+class Anew:
+    """Tables of a begun migration whose rows are all dumped from now on.
+
+    Attributes:
+        replaced: names that other tables are known to have by now.
+        joining: tables that nobody captured until now.
+        mirrored: those that a mirror may have rows of, from an earlier time.
+    """
+
+    replaced: frozenset[TableId] = frozenset()
+    joining: frozenset[TableId] = frozenset()
+    mirrored: frozenset[TableId] = frozenset()
+
+    def consented(self) -> frozenset[TableId]:
+        """Returns the tables of which the log reader may find another than was captured before, or the first."""
+        return self.replaced | self.joining
+
+    def emptied(self, found: frozenset[TableId]) -> frozenset[TableId]:
+        """Returns the tables whose rows have to go first; ``found``: those that the log reader found replaced."""
+        return (found - self.joining) | (self.joining & self.mirrored)
+
+
+@dataclass(frozen=True, slots=True)
 class Attempt:
     """One process's attempt to capture: which tables, from where on, within which bounds.
 
@@ -22,7 +45,7 @@ class Attempt:
         estimates: the source's row estimates, for a dump that begins now.
         max_keys: bound of keys remembered per transaction or window (see ``Capture``).
         applied: whether somebody applies what is captured: a halt waits until that is done.
-        replaced: names that other tables are known to have by now: all of their rows are read again.
+        anew: tables whose rows are all dumped though the migration has begun.
     """
 
     schemas: Mapping[TableId, TableSchema]
@@ -32,4 +55,4 @@ class Attempt:
     estimates: Mapping[TableId, int] = field(default_factory=dict)
     max_keys: int = 20_000
     applied: bool = False
-    replaced: frozenset[TableId] = frozenset()
+    anew: Anew = Anew()

@@ -124,7 +124,7 @@ class CaptureSteps:
         self._dirty = self._load_noted = self._warned = False
         self._stored_notes = stored.notes if stored else ()
         self.settled = stored.position if stored else None
-        begin_notes(self._notes, stored, book, attempt.replaced)
+        begin_notes(self._notes, stored, book, attempt.anew.consented())
         self.log = LogPump(ports.log_reader, stored.position if stored else None, inputs, progress, step)
         started = self.log.start()  # on a first start, dumps begin only after the log is being kept for us
         self._notes.begun()
@@ -140,7 +140,7 @@ class CaptureSteps:
         )
         self._core = Capture(checkpoint, schemas, self._plan, _drop_keys, attempt.max_keys, ports.has_witness)
         self._builder = SegmentBuilder(dict(schemas))
-        self._emptying = self._empty_replaced(checkpoint, schemas)
+        self._emptying = self._empty(checkpoint, schemas, attempt.anew.emptied(self._notes.replaced()))
         self.witnesses = WitnessPump(ports.chunk_reader, inputs, lambda: progress.snapshot().dumping())
         self.load = None
         if ports.load is not None:
@@ -151,13 +151,13 @@ class CaptureSteps:
         self._follow(book)
         self._publish(checkpoint)
 
-    def _empty_replaced(self, begin: Checkpoint, schemas: Mapping[TableId, TableSchema]) -> bool:
-        """Empties tables that were replaced by others of their names, with the first segment; tells whether there are
-        any."""
-        replaced = [schemas[table] for table in sorted(self._notes.replaced())]
-        for part in emptying(begin, replaced):
+    def _empty(
+        self, begin: Checkpoint, schemas: Mapping[TableId, TableSchema], tables: frozenset[TableId]
+    ) -> bool:
+        """Has the first segment empty tables; tells whether there are any."""
+        for part in emptying(begin, [schemas[table] for table in sorted(tables)]):
             self._builder.add(EmitPart(part))
-        return bool(replaced)
+        return bool(tables)
 
     def ask(self) -> None:
         """Asks for the next chunks, as many as workers are free for, if any is to be read now."""

@@ -12,13 +12,12 @@ from migrator.errors import MappingError, RequestError
 from migrator.model.progress import Checkpoint
 from migrator.model.requests.request import WHOLE, RequestBook
 from migrator.model.table import TableId, TableSchema
-from migrator.run.lead.resume import refuse_new_tables
+from migrator.run.lead.resume import joining
 
 
 def refuse_changes(checkpoint: Checkpoint, schemas: Sequence[TableSchema], book: RequestBook) -> None:
     """Raises ``MappingError`` where the checkpoint can't be gone on from with these tables, ``RequestError`` where
     not with these dump requests."""
-    refuse_new_tables(checkpoint, list(schemas))
     _refuse_half_transaction(checkpoint, schemas)
     _refuse_lost_requests(checkpoint, {schema.id for schema in schemas}, book)
 
@@ -48,16 +47,20 @@ def _refuse_lost_requests(checkpoint: Checkpoint, captured: set[TableId], book: 
 
 
 def _refuse_half_transaction(checkpoint: Checkpoint, schemas: Sequence[TableSchema]) -> None:
-    """Refuses to drop a table while a transaction is stored by half: its rest is found by counting the changes of the
-    captured tables."""
+    """Refuses tables that go or join while a transaction is stored by half: its rest is found by counting the changes
+    of the captured tables."""
     now = {schema.id for schema in schemas}
-    gone = sorted(str(dump.table) for dump in checkpoint.dumps if dump.table not in now)
-    if checkpoint.partial_order is None or not gone:
+    gone = {dump.table for dump in checkpoint.dumps if dump.table not in now}
+    new = joining(checkpoint, schemas)
+    if checkpoint.partial_order is None or not gone | new:
         return
+    undone = [f"put {', '.join(map(str, sorted(gone)))} back into it"] if gone else []
+    undone += [f"take {', '.join(map(str, sorted(new)))} out of it"] if new else []
     raise MappingError(
-        "a source table was taken out of the mapping while a transaction is captured by half",
-        where=", ".join(gone),
+        "the mapping reads other source tables now, while a transaction is captured by half",
+        where=", ".join(map(str, sorted(gone | new))),
         cause=f"{checkpoint.partial_index:,} changes of the transaction after {checkpoint.position.token} are stored,"
-        " those of this table among them; without it, what is left couldn't be told from what is stored",
-        remedy="put the table back into the mapping, let `migrator run --until caught-up` end, then take it out",
+        " counted over the tables of that time; with others, what is left couldn't be told from what is stored",
+        remedy=f"give the mapping the tables it had ({' and '.join(undone)}), let `migrator run --until caught-up`"
+        " end, then change it again",
     )

@@ -84,7 +84,7 @@ def carry_over(
     """
     pairs = {name: _tables(plan) for name, plan in plans.items()}
     joined = {name for name, plan in plans.items() if plan.kind is MappingKind.GRAIN}
-    mirrored = {table for name in joined for table in pairs[name]}
+    mirrored = mirrored_tables(plans.values())
     every = [*((name, table) for name in pairs for table in pairs[name]), *((MIRROR, t) for t in mirrored)]
     if applied is None or applied.fed is None or late is None:
         begun_before = tuple(replace(one, written=applied is not None) for one in mapped)
@@ -234,6 +234,11 @@ def asked_for(applied: Checkpoint, book: RequestBook, tables: Iterable[TableId])
 
 def _whole(request: DumpRequest) -> bool:
     return request.is_open() and request.scope == WHOLE and not request.doubts
+
+
+def mirrored_tables(plans: Iterable[MappingPlan]) -> frozenset[TableId]:
+    """Returns the source tables of which a mirror has the rows."""
+    return frozenset(table for plan in plans if plan.kind is MappingKind.GRAIN for table in _tables(plan))
 
 
 def _refuse_unmirrored(tables: list[TableId]) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from migrator.columnar.emptied import emptied_run
-from migrator.errors import DamageError, EventLogError, MappingError, SchemaError
+from migrator.errors import DamageError, EventLogError, SchemaError
 from migrator.model.event import TransactionPart
 from migrator.model.ledger import Ledger
 from migrator.model.lineage import continues
@@ -53,19 +53,14 @@ def _sound(segments: Segments, number: int) -> Manifest | None:
         return None
 
 
-def refuse_new_tables(checkpoint: Checkpoint, schemas: list[TableSchema]) -> None:
-    """A table can't join a migration that has begun: a transaction open at that moment would be captured by half.
+def joining(checkpoint: Checkpoint | None, schemas: Iterable[TableSchema]) -> frozenset[TableId]:
+    """Returns the tables that join a begun migration: captured from now on, and dumped.
 
-    Raises ``MappingError``.
+    A table that was taken out of the mapping and put back is one of them: what was done to it meanwhile went by.
     """
-    new = [str(schema.id) for schema in schemas if checkpoint.dump_of(schema.id) is None]
-    if new:
-        raise MappingError(
-            "the mapping reads a source table that this migration didn't capture from its start",
-            where=", ".join(new),
-            cause="changes of transactions that were open when it joined would be missing from the log",
-            remedy="start a migration of another name with an empty target, or take the table out of the mapping",
-        )
+    if checkpoint is None:
+        return frozenset()
+    return frozenset(schema.id for schema in schemas if checkpoint.dump_of(schema.id) is None)
 
 
 def asked_again(checkpoint: Checkpoint, book: RequestBook, *, whole: bool = False) -> frozenset[TableId]:
@@ -90,11 +85,11 @@ def begin_notes(
     notes: LogNotes,
     checkpoint: Checkpoint | None,
     book: RequestBook,
-    replaced: frozenset[TableId] = frozenset(),
+    anew: frozenset[TableId] = frozenset(),
 ) -> None:
     """The log reader's notes as the checkpoint has them, if a run goes on from one.
 
-    ``replaced``: names that other tables are known to have by now, and whose rows are read again.
+    ``anew``: tables whose rows are all read, since they join, or others of their names were dumped.
     """
     if checkpoint is None:
         notes.begin(())
@@ -103,7 +98,7 @@ def begin_notes(
             checkpoint.notes,
             asked_again(checkpoint, book),
             asked_again(checkpoint, book, whole=True),
-            replaced,
+            anew,
         )
 
 

@@ -80,7 +80,16 @@ RUN = (
     *mutants_of(
         "migrator/run/lead/resume.py", ("tests/unit/run/lead/test_resume.py",),
         ("an empty event log begins anew", "return ledger.checkpoint", "return None"),
-        ("a table joins a migration that has begun", "if new:\n        raise", "if False:\n        raise"),
+        ("a table that joins is taken for one that was dumped", "if checkpoint.dump_of(schema.id) is None)", "if False)"),
+    ),
+    *mutants_of(
+        "migrator/run/capture/attempt.py", ("tests/unit/run/capture/test_attempt.py",),
+        ("a mirror keeps rows of an earlier time", "| (self.joining & self.mirrored)", ""),
+        ("a target of several tables is emptied for one that joins", "(found - self.joining)", "found"),
+    ),
+    *mutants_of(
+        "migrator/run/lead/between.py", ("tests/unit/model/test_between.py",),
+        ("a table joins within a transaction", "or not gone | new:", "or not gone:"),
     ),
     *mutants_of(
         "migrator/run/capture/steps.py", _CAPTURE,

@@ -33,14 +33,16 @@ def test_within_a_transaction_the_tables_stay_as_they_were() -> None:
         refuse_changes(HALF, [T], RequestBook())
     assert caught.value.where == "s.u"
     assert "60,000 changes" in str(caught.value.cause)
-    assert "put the table back" in caught.value.remedy
+    assert "put s.u back" in caught.value.remedy
 
 
-def test_a_new_table_is_refused_wherever_the_checkpoint_stands() -> None:
+def test_a_new_table_joins_between_transactions_only() -> None:
     new = TableSchema(TableId("s", "new"), T.columns, T.key)
-    for checkpoint in (WHOLE, HALF):
-        with pytest.raises(MappingError, match="didn't capture from its start"):
-            refuse_changes(checkpoint, [T, U, new], RequestBook())
+    refuse_changes(WHOLE, [T, U, new], RequestBook())
+    with pytest.raises(MappingError, match="captured by half") as caught:
+        refuse_changes(HALF, [T, U, new], RequestBook())
+    assert caught.value.where == "s.new"
+    assert "take s.new out of it" in caught.value.remedy
 
 
 def test_a_request_that_was_under_way_must_be_in_the_book_or_its_table_be_asked_for_once_more() -> None:

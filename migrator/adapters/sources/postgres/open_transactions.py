@@ -27,16 +27,16 @@ _WAIT_S, _MOMENT_S = 5.0, 0.05
 def await_writers(query: Query, where: str) -> None:
     """Waits until every transaction has ended that is open now.
 
-    Why: a table joins the publication beside writers. What a transaction wrote before that is never sent, and
-        a chunk that is read before its commit doesn't have it either. Raises ``SourceError``, to be tried
-        again.
+    Why: a table joins the publication beside writers, in the place of another one or as a new one. What a transaction
+    wrote before that is never sent, and a chunk that is read before its commit doesn't have it either. Raises
+    ``SourceError``, to be tried again.
     """
     ((until,),) = query(_NOW, [])
     deadline = time.monotonic() + _WAIT_S
     while query(_ALL_ENDED, [])[0][0] < until:
         if time.monotonic() > deadline:
             raise SourceError(
-                "a table that replaced another one can't be read beside transactions that are still open",
+                "a table that joins the migration can't be read beside transactions that are still open",
                 where=where,
                 cause=open_transactions(query),
                 remedy="wait, or end them, prepared ones with COMMIT PREPARED or ROLLBACK PREPARED; reading begins by"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, LiteralString
 
+import psycopg
 from psycopg import sql
 
 from migrator.adapters.sources.postgres.reflection import Query, psycopg_query
@@ -114,8 +115,16 @@ def join_publication(source: PostgresSource, connection: Any, tables: Sequence[T
     fit = [t for t in tables if t not in found[2] and not query(_NOT_WHOLE, [t.schema, t.name])]
     if fit:
         connection.execute(f"SET lock_timeout = '{_LOCK_TIMEOUT}'")
-        listed = ", ".join(map(quoted, fit))
-        connection.execute(f"ALTER PUBLICATION {name_of(source.slot)} ADD TABLE {listed}")
+        statement = f"ALTER PUBLICATION {name_of(source.slot)} ADD TABLE {', '.join(map(quoted, fit))}"
+        try:
+            connection.execute(statement)
+        except psycopg.errors.InsufficientPrivilege as error:
+            raise SourceError(
+                f"{', '.join(map(str, fit))} can't join the publication",
+                where=source.server.address,
+                cause=str(error),
+                remedy=f"as the owner of publication and tables: {statement}; then start again",
+            ) from error
 
 
 def missing_for(source: PostgresSource, query: Query, table: TableId) -> list[str]:

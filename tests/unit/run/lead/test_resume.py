@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from migrator.errors import EventLogError, MappingError
+from migrator.errors import EventLogError
 from migrator.model.ledger import Ledger
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.segment import Manifest
 from migrator.model.table import Column, TableId, TableSchema
 from migrator.ports.eventlog import Batch
-from migrator.run.lead.resume import refuse_new_tables, resume
+from migrator.run.lead.resume import joining, resume
 
 APPLIED, CAPTURED = Checkpoint(Position(5, "5")), Checkpoint(Position(9, "9"))
 LEDGER = Ledger("m", segment=5, epoch=1, checkpoint=APPLIED, segment_id="id 5")
@@ -61,10 +61,9 @@ def test_segments_that_the_target_lacks_and_that_were_released_are_told_of() -> 
         resume(LEDGER, manifest(7), Segments(7))
 
 
-def test_a_table_that_was_not_captured_from_the_start_is_refused_by_name() -> None:
+def test_tables_without_a_dump_join_and_none_does_before_the_first_start() -> None:
     known, new = (TableSchema(TableId("s", n), (Column("k", "string", False, "text"),), ("k",)) for n in "tu")
     checkpoint = Checkpoint(Position(1, "1"), dumps=(TableDump(known.id),))
-    refuse_new_tables(checkpoint, [known])
-    with pytest.raises(MappingError) as caught:
-        refuse_new_tables(checkpoint, [known, new])
-    assert caught.value.where == "s.u"
+    assert joining(checkpoint, [known, new]) == {new.id}
+    assert joining(checkpoint, [known]) == frozenset()
+    assert joining(None, [known, new]) == frozenset()

@@ -278,11 +278,12 @@ class PostgresLogReader:
 
     def _begin_with_tables(self) -> None:
         """Checks that the tables which the first look has found are those that the log is read of, and chunks."""
+        joined = self._notes.replaced() or self._unlogged.joined()
         self._unlogged.first_seen_at(lambda: self._place().order)
         unlogged = self._unlogged
         self._relations.follow(unlogged.numbers(), unlogged.former(), unlogged.column_numbers())
         self._same.follows(self._unlogged.numbers())
-        if self._notes.replaced():
+        if joined:
             self._asking_catalog(lambda query: await_writers(query, self._source.server.address))
 
     def _look_beside_log(self) -> None:

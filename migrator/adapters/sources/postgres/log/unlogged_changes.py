@@ -172,6 +172,10 @@ class UnloggedChanges:
         """Tables that a look has seen for the first time, while their place isn't known yet."""
         return frozenset(self._first_seen)
 
+    def joined(self) -> bool:
+        """Tells whether a look has seen tables for the first time that joined a migration which had begun."""
+        return self._resumed and bool(self._first_seen)
+
     def first_seen_at(self, place: Callable[[], int | str]) -> None:
         """``place``: somewhere in the log behind everything that looks have seen so far; asked if it is needed.
 
@@ -201,7 +205,7 @@ class UnloggedChanges:
                     raise replaced(query, table, dumped, number, needed)
                 self._notes.replace(table)
                 self._first_seen.add(table)
-            elif dumped is None and not self._resumed:
+            elif dumped is None and (not self._resumed or self._notes.consented(table)):
                 self._first_seen.add(table)
             elif known is None:
                 self._go_on_behind_the_former(table)

@@ -217,7 +217,7 @@ def test_without_emptying_rows_of_the_first_are_left(
     old_binlog: Database, captured: Capturing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A control of the one above."""
-    monkeypatch.setattr(CaptureSteps, "_empty_replaced", lambda *_: False)
+    monkeypatch.setattr(CaptureSteps, "_empty", lambda *_: False)
     held, source = after_the_remedy(old_binlog, captured)
     assert held != source
 

@@ -128,7 +128,7 @@ def test_without_emptying_rows_of_the_first_are_left(
     old_pg: Database, captured: Capturing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A control of the one above."""
-    monkeypatch.setattr(CaptureSteps, "_empty_replaced", lambda *_: False)
+    monkeypatch.setattr(CaptureSteps, "_empty", lambda *_: False)
     with pytest.raises(SchemaError, match="replaced") as caught:
         ended(captured, lambda: happen(old_pg, REPLACED["dropped and made again"], EACH), running=False)
     follow(old_pg, captured, caught.value)
