@@ -10,6 +10,7 @@
             ``ReplacedError``  another table has the name of a captured one
     ``ClusterError``       Spark's executors can't do their part
     ``MappingError``       the user's mapping is wrong, or fails on a row
+        ``MappingErrors``  several functions or queries of it are
     ``TargetError``        the target refuses a row or isn't at the expected revision
         ``BesideError``    what the target does of itself when a row is written fails, whatever the row holds
     ``EventLogError``      the event log can't be written or read
@@ -27,7 +28,7 @@ swallowed: a command that meets one prints it and exits with code 2, positions k
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 CORRECTED_MAPPING = (
@@ -135,6 +136,29 @@ class MappingError(MigratorError):
     """The user's mapping can't be used, or fails on a row."""
 
 
+class MappingErrors(MappingError):
+    """Several functions or queries of the mapping can't be used: none of their errors hides another.
+
+    Args:
+        problems: at least two, in the order of the files.
+    """
+
+    def __init__(self, problems: Sequence[MigratorError]):
+        numbered = list(enumerate(problems, 1))
+        super().__init__(
+            f"the mapping has {len(problems)} problems",
+            where="; ".join(dict.fromkeys(one.where for one in problems if one.where)),
+            cause="; ".join(f"({n}) {one.what}{one.cause and f': {one.cause}'}" for n, one in numbered),
+            remedy="; ".join(f"({n}) {one.remedy}" for n, one in numbered if one.remedy),
+        )
+        self.problems = tuple(problems)
+
+    def lines(self) -> list[str]:
+        """The message as lines for a terminal: those of each problem, numbered."""
+        numbered = enumerate(self.problems, 1)
+        return [self.what, *(line for n, one in numbered for line in _indented(f"({n})", one.lines()))]
+
+
 class TargetError(MigratorError):
     """The target refuses a row, or isn't at the expected schema revision."""
 
@@ -170,3 +194,13 @@ class RequestError(MigratorError):
 
 class VerifyError(MigratorError):
     """The comparison can't be made; the verdict is unknown."""
+
+
+def together(problems: Sequence[MappingError]) -> MappingError:
+    """One error for all of them; the error itself where it is the only one."""
+    return problems[0] if len(problems) == 1 else MappingErrors(problems)
+
+
+def _indented(mark: str, lines: list[str]) -> list[str]:
+    first, *rest = lines
+    return [f"{mark} {first}", *(f"    {line}" for line in rest)]

@@ -9,19 +9,21 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.abc import Loader
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from migrator.errors import MappingError
+from migrator.errors import MappingError, together
 from transforms.on_spark.session import small_session
-from transforms.registry import Mapping
+from transforms.registry import Mapping, holding
 from transforms.sql_file import add_queries
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _numbers = itertools.count(1)
+_BELOW = ". What stands below it is looked at after that"
 _beside: dict[str, Path] = {}
 """Modules that a mapping imported from its own folder; forgotten before the next mapping is loaded."""
 
@@ -40,15 +42,32 @@ def load_mapping(path: Path, spark: Callable[[], SparkSession] | None = None) ->
 
     Raises:
         MappingError: the file is missing, can't be run or parsed, or doesn't hold exactly one Mapping with a
-            target.
+            target; all problems of its declarations, together.
     """
+    mapping = read_mapping(path, spark)
+    if mapping.broken:
+        raise together(mapping.broken)
+    return mapping
+
+
+def read_mapping(path: Path, spark: Callable[[], SparkSession] | None = None) -> Mapping:
+    """The mapping of a project as ``load_mapping`` reads it, with all declarations that can't be used in ``broken``.
+
+    For those who look at all of it: what is broken isn't among its targets. Args and errors as of ``load_mapping``;
+    it raises only where there is nothing to read.
+    """
+    with holding():
+        return _read(path, spark)
+
+
+def _read(path: Path, spark: Callable[[], SparkSession] | None) -> Mapping:
     file = path.resolve()
     alone = file.suffix == ".sql"
     queries = ([file] if file.is_file() else []) if alone else sorted(file.parent.glob("*.sql"))
     with_python = not alone and file.is_file()
     mapping = _python_mapping(file) if with_python else Mapping()
     mapping.aside = tuple(add_queries(mapping, queries, spark or small_session))
-    if mapping.targets:
+    if mapping.declared:
         return mapping
     if not with_python and not (alone and queries):
         raise MappingError(
@@ -65,19 +84,24 @@ def load_mapping(path: Path, spark: Callable[[], SparkSession] | None = None) ->
 
 
 def _python_mapping(file: Path) -> Mapping:
-    module = _run(file)
+    module, failed = _run(file)
     found = {id(value): value for value in vars(module).values() if isinstance(value, Mapping)}
-    if len(found) != 1:
-        raise MappingError(
-            f"{file.name} must define exactly one Mapping",
-            where=str(file),
-            cause=f"{len(found)} found at the top level of the file",
-            remedy="write `mapping = Mapping()` once (from transforms import Mapping) and use it throughout",
-        )
-    return next(iter(found.values()))
+    mapping = next(iter(found.values())) if len(found) == 1 else Mapping()
+    with mapping.held():
+        if failed is not None:
+            raise failed  # what stands above the line that failed is looked at all the same
+        if len(found) != 1:
+            raise MappingError(
+                f"{file.name} must define exactly one Mapping",
+                where=str(file),
+                cause=f"{len(found)} found at the top level of the file",
+                remedy="write `mapping = Mapping()` once (from transforms import Mapping) and use it throughout",
+            )
+    return mapping
 
 
-def _run(file: Path) -> ModuleType:
+def _run(file: Path) -> tuple[ModuleType, MappingError | None]:
+    """The module of a mapping file as far as it could be run, and what ended that."""
     name = f"migration_mapping_{next(_numbers)}"
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
@@ -88,17 +112,25 @@ def _run(file: Path) -> ModuleType:
     with _folder_first(file.parent):
         before = set(sys.modules)
         sys.modules[name] = module
+        failed: MappingError | None = None
         try:
-            spec.loader.exec_module(module)
-        except MappingError:
-            sys.modules.pop(name)
-            raise
-        except (Exception, SystemExit) as error:
-            sys.modules.pop(name)
-            raise _load_error(error, file) from error
+            _execute(spec.loader, module, file)
+        except MappingError as error:
+            failed = error
         finally:
+            if failed is not None:
+                sys.modules.pop(name)
             _note_modules_beside(set(sys.modules) - before, file.parent)
-    return module
+    return module, failed
+
+
+def _execute(loader: Loader, module: ModuleType, file: Path) -> None:
+    try:
+        loader.exec_module(module)
+    except MappingError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise _load_error(error, file) from error
 
 
 @contextmanager
@@ -148,18 +180,20 @@ def _load_error(error: BaseException, file: Path) -> MappingError:
             f"{file.name} uses Spark while it is loaded",
             where=where,
             cause="a Spark function such as F.col, F.lit or F.expr is called outside the target functions",
-            remedy="move the line into the function that needs it",
+            remedy="move the line into the function that needs it" + _BELOW,
         )
     if isinstance(error, ImportError):
         return MappingError(
             f"{file.name} imports something that can't be imported",
             where=where,
             cause=cause,
-            remedy="install the package into this environment, or put the module beside the mapping file",
+            remedy="install the package into this environment, or put the module beside the mapping file"
+            + _BELOW,
         )
     return MappingError(
         f"{file.name} fails while it is loaded",
         where=where,
         cause=cause,
-        remedy="correct the line; a mapping file only declares functions and runs no queries when loaded",
+        remedy="correct the line; a mapping file only declares functions and runs no queries when loaded"
+        + _BELOW,
     )

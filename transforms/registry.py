@@ -13,6 +13,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Mapping as MappingType
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="Callable[..., DataFrame]")
 Value = Callable[["DataFrame"], object]
 Grain = str | Sequence[str] | Callable[..., object] | None
+_holding: ContextVar[bool] = ContextVar("_holding", default=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +78,24 @@ class Mapping:
     def __init__(self) -> None:
         self.aside: tuple[Path, ...] = ()
         self.gaps: dict[str, str] = {}
+        self._order: list[str | MappingError] = []
         self._targets: dict[str, TargetMapping] = {}
 
     @property
     def targets(self) -> tuple[TargetMapping, ...]:
         """All target mappings in order of declaration."""
         return tuple(self._targets.values())
+
+    @property
+    def declared(self) -> list[TargetMapping | MappingError]:
+        """Target mappings, and what is wrong where one can't be declared, as they stand in the files."""
+        found = [self._targets.get(one) if isinstance(one, str) else one for one in self._order]
+        return [one for one in found if one is not None]
+
+    @property
+    def broken(self) -> list[MappingError]:
+        """Problems of declarations that were held, in the order of the files."""
+        return [one for one in self.declared if isinstance(one, MappingError)]
 
     def __getitem__(self, name: str) -> TargetMapping:
         """The mapping of one target table. Raises KeyError if there is none."""
@@ -129,21 +144,22 @@ class Mapping:
 
         def register(function: F) -> F:
             where = _where(function)
-            tables = _sources(sources, _parameters(function, where), where)
-            self.add(
-                declared(
-                    name,
-                    key=key,
-                    function=function,
-                    where=where,
-                    parameters=tables,
-                    grain=grain,
-                    links=links,
-                    roles=roles,
-                    values=values,
-                    surrogates=surrogates,
+            with self.held():
+                tables = _sources(sources, _parameters(function, where), where)
+                self.add(
+                    declared(
+                        name,
+                        key=key,
+                        function=function,
+                        where=where,
+                        parameters=tables,
+                        grain=grain,
+                        links=links,
+                        roles=roles,
+                        values=values,
+                        surrogates=surrogates,
+                    )
                 )
-            )
             return function
 
         return register
@@ -163,6 +179,27 @@ class Mapping:
                 remedy="keep one function or query per target table; combine sources with unionByName",
             )
         self._targets[target.name] = target
+        self._order.append(target.name)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keeps a ``MappingError`` of the block in ``declared``, while somebody collects them; else it goes on."""
+        try:
+            yield
+        except MappingError as error:
+            if not _holding.get():
+                raise
+            self._order.append(error)
+
+
+@contextmanager
+def holding() -> Iterator[None]:
+    """Within it a declaration that can't be used doesn't end the loading of the mapping: see ``Mapping.broken``."""
+    before = _holding.set(True)
+    try:
+        yield
+    finally:
+        _holding.reset(before)
 
 
 def declared(

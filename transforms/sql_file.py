@@ -31,11 +31,13 @@ _COMMENT = re.compile(r"\s*(--.*)?")
 
 @dataclass(slots=True)
 class Head:
-    """The entries that the comment lines above a query declare, by name, with the line of each."""
+    """The entries that the comment lines above a query declare, by name, with the line of each; the first that is
+    ``wrong``."""
 
     line: int
     entries: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
     lines: list[tuple[int, str]] = field(default_factory=list)
+    wrong: MappingError | None = None
 
     def one(self, name: str) -> str:
         """The text of an entry that comes at most once; empty if it is absent."""
@@ -58,15 +60,19 @@ def add_queries(mapping: Mapping, files: Sequence[Path], spark: Callable[[], Spa
     """
     aside = []
     for file in files:
-        heads = list(_heads(file))
-        if not heads:
-            aside.append(file)
-        for head in heads:
-            _add(mapping, file, head, spark)
+        with mapping.held():
+            heads = list(_heads(file))
+            if not heads:
+                aside.append(file)
+            for head in heads:
+                with mapping.held():
+                    _add(mapping, file, head, spark)
     return aside
 
 
 def _add(mapping: Mapping, file: Path, head: Head, spark: Callable[[], SparkSession]) -> None:
+    if head.wrong is not None:
+        raise head.wrong
     if "key" not in head.entries:
         raise _wrong(
             file, head.line, "the head has no key", f"add the target's key columns: {_EXAMPLES['key']}"
@@ -112,7 +118,13 @@ def _heads(file: Path) -> Iterator[Head]:
                 yield head
             head, above = Head(number), True
         if above and entry:
-            _enter(file, head, name, entry["text"], number)
+            try:
+                _enter(file, head, name, entry["text"], number)
+            except MappingError as error:
+                if head is None:
+                    yield Head(number, wrong=error)
+                else:
+                    head.wrong = head.wrong or error
         elif head is not None:
             above = above and _COMMENT.fullmatch(line) is not None
             head.lines.append((number, line))

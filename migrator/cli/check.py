@@ -5,20 +5,24 @@ from __future__ import annotations
 import click
 
 from migrator.cli.options import OnSpark, on_spark
-from migrator.errors import MigratorError, readable
+from migrator.config.project import Settings
+from migrator.errors import TargetError, readable
 from migrator.model.finding import Finding
+from migrator.run.analysed import Looked, look
 from migrator.run.commands.fits import unfit
 from migrator.run.commands.grain_proof import REMEDY, Verdict, prove
-from migrator.run.migration import Parts, plans, preflight
+from migrator.run.migration import Parts, preflight
 from migrator.wiring import parts as wiring
 from migrator.wiring.half_reset import refuse_half
 from transforms.analysis.plan import MappingPlan
+from transforms.load import read_mapping
 from transforms.on_spark.explained import grain, links
 
 GRAIN_ROWS = 200
 """Number of rows of its table of which the grains are tried, unless somebody says otherwise."""
 VALUE_SECONDS = 5.0
 """Seconds for which each source table is searched for values that don't fit, unless somebody says otherwise."""
+_REFUSES = click.style("refuses", fg="red")
 
 
 @click.command()
@@ -45,43 +49,64 @@ def check(project: OnSpark, grain_rows: int, value_seconds: float) -> int:
     """
     settings = project.settings
     refuse_half(settings)
-    parts = wiring.parts(settings, project.master, project.options)
+    parts = wiring.parts(settings, project.master, project.options, read_mapping)
     findings = preflight(parts)
     for finding in findings:
         _print(finding)
-    problems = [problem for problem in [wiring.revision_problem(settings)] if problem]
-    for problem in problems:
-        click.echo(f"{click.style('refuses', fg='red')}  revision: {settings.target.url()}\n    {problem}")
+    unready = _revision(settings)
     for file in parts.mapping.aside:
         click.echo(f"note     mapping: {file.name} is no part of it: no line of it says `-- target: <table>`")
-    fatal = sum(finding.fatal for finding in findings) + len(problems)
+    looked = look(parts.spark, parts.mapping, parts.catalog, parts.target)
+    fatal = sum(finding.fatal for finding in findings) + unready
+    fatal += _print_problems(looked, findings)
     if not fatal:
-        more, values = _check_mapping(parts, grain_rows, value_seconds)
+        more, values = _check_rows(parts, looked, grain_rows, value_seconds)
         findings += values
         fatal += more + sum(finding.fatal for finding in values)
     click.echo(f"{fatal} refusal(s), {sum(not finding.fatal for finding in findings)} warning(s)")
     return 2 if fatal else 0
 
 
+def _revision(settings: Settings) -> int:
+    """Prints what is wrong with the target's revision; whether anything is."""
+    try:
+        problem = wiring.revision_problem(settings)
+    except TargetError as error:  # what else is wrong is told all the same
+        problem = "\n    ".join(error.lines())
+    if problem:
+        click.echo(f"{_REFUSES}  revision: {settings.target.url()}\n    {problem}")
+    return int(problem is not None)
+
+
 def _print(finding: Finding) -> None:
-    label = click.style("refuses", fg="red") if finding.fatal else click.style("warning", fg="yellow")
+    label = _REFUSES if finding.fatal else click.style("warning", fg="yellow")
     remedy = readable(finding.remedy)
     click.echo(f"{label}  {finding.check}: {finding.subject}\n    {finding.problem}\n    remedy: {remedy}")
 
 
-def _check_mapping(parts: Parts, grain_rows: int, value_seconds: float) -> tuple[int, list[Finding]]:
-    """Prints what the mapping does; how many reasons there are why it can't be used, and values that don't fit."""
-    try:
-        schemas, tables, found = plans(parts)
-    except MigratorError as error:
-        click.echo(f"{click.style('refuses', fg='red')}  mapping: " + "\n    ".join(error.lines()))
-        return 1, []
+def _print_problems(looked: Looked, findings: list[Finding]) -> int:
+    """Prints all that is wrong with the mapping's functions; how many reasons there are why it can't be used."""
+    found = looked.analysed
+    for problem in found.problems:
+        click.echo(f"{_REFUSES}  mapping: " + "\n    ".join(problem.lines()))
+    subjects = [finding.subject for finding in findings if finding.fatal]
+    new = [name for name in looked.refused if not any(name == one.rpartition(".")[2] for one in subjects)]
+    for name in new:
+        click.echo(f"{_REFUSES}  table: " + "\n    ".join(looked.refused[name].lines()))
+    for name, tables in found.untried.items():
+        click.echo(f"note     mapping: {name} wasn't looked at: {', '.join(tables)} can't be read, see above")
+    return len(found.problems) + len(new)
+
+
+def _check_rows(
+    parts: Parts, looked: Looked, grain_rows: int, value_seconds: float
+) -> tuple[int, list[Finding]]:
+    """Prints what the mapping does; how many of its grains are wrong, and values that don't fit."""
     values: list[Finding] = []
-    targets = {table.id.name: table for table in tables}
-    keys = {schema.id.name: schema.key for schema in schemas}
+    structure = looked.structure
     wrong = 0
-    for plan in found.values():
-        reads = ", ".join(f"{table} (key {', '.join(keys[table])})" for table in plan.reads)
+    for plan in looked.analysed.plans.values():
+        reads = ", ".join(f"{table} (key {', '.join(structure.old[table].key)})" for table in plan.reads)
         click.echo(f"ok       mapping: {plan.target.name} is {plan.kind.value}, from {reads or 'constants'}")
         for reach in plan.reaches:
             ways = "; ".join(text for _, text in links(reach))
@@ -91,7 +116,7 @@ def _check_mapping(parts: Parts, grain_rows: int, value_seconds: float) -> tuple
             wrong += 1
             continue
         sampled = None if verdict is None else verdict.rows
-        for finding in unfit(parts, plan, targets[plan.target.name], value_seconds, sampled):
+        for finding in unfit(parts, plan, structure.new[plan.target.name], value_seconds, sampled):
             _print(finding)
             values.append(finding)
     return wrong, values
@@ -100,8 +125,9 @@ def _check_mapping(parts: Parts, grain_rows: int, value_seconds: float) -> tuple
 def _print_grains(plan: MappingPlan, verdict: Verdict) -> bool:
     """Prints whether rows depend on one grain each, as far as a sample shows; whether they don't."""
     if verdict.wrong:
-        label = click.style("refuses", fg="red")
-        click.echo(f"{label}  grain: {plan.target.name}\n    {verdict.wrong}\n    remedy: {readable(REMEDY)}")
+        click.echo(
+            f"{_REFUSES}  grain: {plan.target.name}\n    {verdict.wrong}\n    remedy: {readable(REMEDY)}"
+        )
         return True
     if verdict.untried:
         click.echo(

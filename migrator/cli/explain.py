@@ -9,9 +9,10 @@ import click
 
 from migrator.cli.options import conf_option, config_option, master_option, spark_options
 from migrator.config import project as configuration
-from migrator.errors import ConfigError, MappingError
+from migrator.errors import ConfigError, MappingError, together
 from migrator.run.migration import Parts, plans
 from migrator.wiring import parts as wiring
+from transforms.load import read_mapping
 from transforms.on_spark.explained import explained, optimized
 from transforms.registry import Mapping
 
@@ -29,9 +30,11 @@ def explain(
 
     Reads the structure of both sides, changes nothing.
     """
-    parts = wiring.parts(configuration.load(config), master, spark_options(conf))
+    parts = wiring.parts(configuration.load(config), master, spark_options(conf), read_mapping)
     known = [*(target.name for target in parts.mapping.targets), *parts.mapping.gaps]
     if table is not None and table not in known:
+        if parts.mapping.broken:
+            raise together(parts.mapping.broken)
         raise ConfigError(
             f"the mapping makes no table {table!r}",
             where=str(config),
@@ -46,6 +49,9 @@ def explain(
             failed += 1
             lines = [f"{name}: can't be mapped", *(f"  {line}" for line in error.lines())]
         click.echo("\n".join([*lines, ""]))
+    for broken in parts.mapping.broken if table is None else []:
+        failed += 1
+        click.echo("\n".join(["can't be declared", *(f"  {line}" for line in broken.lines()), ""]))
     return 2 if failed else 0
 
 

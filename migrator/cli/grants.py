@@ -12,7 +12,7 @@ from migrator.cli.verify import sides
 from migrator.config import project as configuration
 from migrator.config.project import Settings
 from migrator.model.grants import Grants
-from migrator.run.migration import source_tables
+from migrator.run.analysed import source_tables
 from migrator.wiring import parts as wiring
 from verify.dual_read.engines import source_grants, target_grants
 

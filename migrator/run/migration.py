@@ -18,7 +18,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from migrator.errors import DamageError, FencedError, MigratorError, PreflightError, ReplacedError
+from migrator.errors import DamageError, FencedError, MigratorError, PreflightError, ReplacedError, together
 from migrator.model.finding import Finding
 from migrator.model.ledger import Ledger
 from migrator.model.limits import ApplyLimits, CaptureLimits
@@ -32,6 +32,7 @@ from migrator.ports.requests import RequestStore
 from migrator.ports.source import LogReader, SourceCatalog
 from migrator.ports.target import Stager, Target
 from migrator.ports.upkeep import Upkeep
+from migrator.run.analysed import Structure, analysed, grained, source_tables
 from migrator.run.apply.executor_watch import watch_executors
 from migrator.run.apply.fitting import Fitting
 from migrator.run.apply.joined_job import JoinedJob
@@ -62,13 +63,13 @@ from migrator.run.lead.recapture import Recapture, SetAside
 from migrator.run.lead.resume import joining, resume
 from migrator.run.lead.shortage import named_shortage
 from migrator.run.lead.upkeep import looked_at
-from migrator.run.mapping_checks import check_key, gaps, naming_readers, refuse, with_readers
+from migrator.run.mapping_checks import gaps, naming_readers, refuse, with_readers
 from migrator.run.progress import Progress, Snapshot
 from migrator.run.request_check import CheckedRequests, DoubtsCheck
 from migrator.run.steps import Step, no_step
 from transforms.analysis.fingerprint import fingerprint
 from transforms.analysis.needed import with_needed
-from transforms.analysis.plan import MappingKind, MappingPlan, analyse
+from transforms.analysis.plan import MappingKind, MappingPlan
 from transforms.on_spark.session import named_jvm_end
 from transforms.registry import Mapping
 
@@ -140,11 +141,6 @@ class Parts:
     upkeep: Upkeep | None = None
 
 
-def source_tables(mapping: Mapping) -> list[str]:
-    """Names of the source tables that a mapping reads, in order of first mention."""
-    return list(dict.fromkeys(name for target in mapping.targets for name in target.sources))
-
-
 def preflight(parts: Parts) -> list[Finding]:
     """All findings of both sides. Changes nothing."""
     targets = [target.name for target in parts.mapping.targets]
@@ -155,21 +151,20 @@ def preflight(parts: Parts) -> list[Finding]:
 def plans(parts: Parts) -> tuple[list[TableSchema], list[TargetTable], dict[str, MappingPlan]]:
     """Reads both structures and checks every mapping function against them.
 
-    Raises ``MappingError`` with the problems of the first mapping function that has any, ``SourceError``,
-    ``TargetError``.
+    Raises ``MappingError`` with the problems of all functions, ``SourceError``, ``TargetError``.
     """
     with naming_readers(parts.mapping):
         schemas = parts.catalog.tables(source_tables(parts.mapping))
     targets = parts.target.tables([target.name for target in parts.mapping.targets])
-    by_name = {schema.id.name: schema for schema in schemas}
-    spark = parts.spark()
-    grained = any(mapping.grain is not None for mapping in parts.mapping.targets)
-    references = parts.catalog.references(schemas) if grained else []
-    found = {}
-    for mapping, table in zip(parts.mapping.targets, targets, strict=True):
-        check_key(mapping, table)
-        found[mapping.name] = analyse(spark, mapping, by_name, table.columns, references)
-    return schemas, targets, found
+    structure = Structure(
+        {schema.id.name: schema for schema in schemas},
+        {mapping.name: table for mapping, table in zip(parts.mapping.targets, targets, strict=True)},
+        parts.catalog.references(schemas) if grained(parts.mapping) else [],
+    )
+    found = analysed(parts.spark, parts.mapping, structure)
+    if found.problems:
+        raise together(found.problems)
+    return schemas, targets, found.plans
 
 
 class Migration:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import secrets
 import time
+from collections.abc import Callable
 from collections.abc import Mapping as MappingType
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+
+from pyspark.sql import SparkSession
 
 from migrator import schema as control
 from migrator.adapters.event_log.files.batch_reader import FileBatchReader
@@ -37,6 +40,7 @@ from migrator.ports.output import EventOutput
 from migrator.ports.requests import RequestStore
 from migrator.ports.sequences import TargetNumbers
 from migrator.ports.source import SourceCatalog
+from migrator.run.analysed import source_tables
 from migrator.run.apply.surrogates import with_key_maps
 from migrator.run.beside import beside
 from migrator.run.capture.retention_watch import RetentionWatch
@@ -44,7 +48,7 @@ from migrator.run.commands import hand_over
 from migrator.run.commands.dump_order import DumpOrder, checked
 from migrator.run.commands.repair import check_doubts
 from migrator.run.lead.carried import LateTargets
-from migrator.run.migration import EventLog, Parts, source_tables
+from migrator.run.migration import EventLog, Parts
 from migrator.run.progress import Progress
 from migrator.run.steps import step_hook
 from migrator.wiring import target as wiring_target
@@ -56,9 +60,8 @@ from migrator.wiring.coordination import (
     own_event_log,
     requests,
 )
-from migrator.wiring.half_reset import refuse_half
+from migrator.wiring.prepare import prepare
 from migrator.wiring.source import (
-    source_database,
     source_grants,
     source_numbers,
     source_parts,
@@ -83,13 +86,19 @@ from transforms.on_spark.session import running_session
 from transforms.registry import Mapping
 
 
-def parts(settings: Settings, master: str | None = None, conf: MappingType[str, str] | None = None) -> Parts:
+def parts(
+    settings: Settings,
+    master: str | None = None,
+    conf: MappingType[str, str] | None = None,
+    load: Callable[[Path, Callable[[], SparkSession]], Mapping] = load_mapping,
+) -> Parts:
     """Everything a run needs, with the adapters that the settings name.
 
     Args:
         settings: the project's configuration.
         master: Spark master that overrides the configuration's.
         conf: ``spark.*`` options that override the configuration's.
+        load: reads the mapping; ``read_mapping`` for those who look at what is broken as well.
 
     Raises ``MappingError`` for a mapping file that can't be used. Connects to nothing yet.
     """
@@ -105,7 +114,7 @@ def parts(settings: Settings, master: str | None = None, conf: MappingType[str, 
         return EventLog(writer, reader, FileRoom(settings.event_log(), writer, reader))
 
     catalog, ports = source_parts(settings, step, executors_read(settings))
-    loaded = load_mapping(settings.mapping, lambda: spark(settings, master, conf))
+    loaded = load(settings.mapping, lambda: spark(settings, master, conf))
     surrogates = {mapped.name: dict(mapped.surrogates) for mapped in loaded if mapped.surrogates}
     target, stager = with_key_maps(
         *target_writer(settings, step), surrogates, lambda: target_key_maps(settings)
@@ -115,7 +124,7 @@ def parts(settings: Settings, master: str | None = None, conf: MappingType[str, 
         catalog=catalog,
         source=ports,
         target=target,
-        prepare=lambda: _prepare(settings),
+        prepare=lambda: prepare(settings),
         known_epoch=lambda: known_epoch(settings),
         leadership=leadership(settings),
         requests=requests(settings),
@@ -386,15 +395,3 @@ def applied_reaches(settings: Settings, position: Position) -> bool:
     """Tells whether the target holds everything up to ``position``."""
     ledger = peek(settings)
     return ledger is not None and ledger.checkpoint is not None and ledger.checkpoint.position >= position
-
-
-def _prepare(settings: Settings) -> str | None:
-    """Brings the control tables up to date; says what is wrong with the user's revisions."""
-    refuse_half(settings)
-    database = target_database(settings)
-    problem = control.target_head_problem(database, settings.alembic, settings.target.schema or None)
-    if problem is None:
-        control.upgrade_target(database)
-        if settings.placement == "watermark":
-            control.upgrade_source(source_database(settings))
-    return problem

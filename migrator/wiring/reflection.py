@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from sqlalchemy import URL, Engine, inspect
 from sqlalchemy.exc import SQLAlchemyError
 
 from migrator.config.project import Settings
-from migrator.errors import ConnectionFailed, MigratorError, SourceError, TargetError
+from migrator.errors import ConnectionFailed, MigratorError
 from migrator.model.table import TableSchema
 from migrator.model.target import TargetTable
+from migrator.run.analysed import readable
 from migrator.run.steps import no_step
 from migrator.schema.engines import as_engine
 from migrator.wiring.source import source_database, source_parts
 from migrator.wiring.target import target_database, target_writer
 
 _OURS = ("alembic_version",)
-Table = TypeVar("Table", TableSchema, TargetTable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +39,16 @@ def reflected(settings: Settings) -> Reflected:
     """Reads the structure of all tables of both sides. Raises ``ConnectionFailed``."""
     catalog, _ = source_parts(settings)
     target, _ = target_writer(settings, no_step)
-    refused_old: dict[str, str] = {}
-    refused_new: dict[str, str] = {}
+    refused_old: dict[str, MigratorError] = {}
+    refused_new: dict[str, MigratorError] = {}
     old_names = _names(source_database(settings), settings.source.schema, settings.source.url())
     new_names = _names(target_database(settings), settings.target.schema, settings.target.url())
     try:
-        new = _read(target.tables, new_names, refused_new)
-        old = _read(catalog.tables, old_names, refused_old)
+        new = readable(target.tables, new_names, refused_new)
+        old = readable(catalog.tables, old_names, refused_old)
     finally:
         target.close()
-    return Reflected(old, new, refused_old, refused_new)
+    return Reflected(old, new, _reasons(refused_old), _reasons(refused_new))
 
 
 def _names(database: Engine | URL, schema: str, where: str) -> list[str]:
@@ -69,17 +67,7 @@ def _names(database: Engine | URL, schema: str, where: str) -> list[str]:
     return sorted(name for name in names if name not in _OURS and not name.startswith("migrator_"))
 
 
-def _read(
-    tables: Callable[[Sequence[str]], list[Table]], names: Sequence[str], refused: dict[str, str]
-) -> dict[str, Table]:
-    found = {}
-    for name in names:
-        try:
-            [found[name]] = tables([name])
-        except (SourceError, TargetError) as error:
-            refused[name] = _reason(error)
-    return found
-
-
-def _reason(error: MigratorError) -> str:
-    return "; ".join(text for text in (error.what, error.cause) if text)
+def _reasons(errors: dict[str, MigratorError]) -> dict[str, str]:
+    return {
+        name: "; ".join(text for text in (error.what, error.cause) if text) for name, error in errors.items()
+    }

@@ -17,10 +17,11 @@ from migrator.errors import MigratorError
 from migrator.model.ledger import Ledger
 from migrator.model.position import Position
 from migrator.model.requests.request import WHOLE
+from migrator.run.analysed import source_tables
 from migrator.run.capture.attempt import Attempt
 from migrator.run.capture.loop import CaptureLoop
 from migrator.run.failure import Stopping
-from migrator.run.migration import Parts, source_tables
+from migrator.run.migration import Parts
 from migrator.run.progress import Progress, Snapshot
 from scenarios.bench.capture.probe import Commit
 
