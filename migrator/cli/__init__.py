@@ -34,6 +34,7 @@ _OURS = {
         "repair": "repair.repair",
         "reset": "reset",
         "run": "run.run",
+        "schema": "schema.schema",
         "sequences": "sequences",
         "status": "status",
         "try": "try_",

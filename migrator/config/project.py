@@ -10,14 +10,14 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from migrator.config import coordination as config_coordination
 from migrator.config.engines import ENGINES, EngineFacts, names_where, placements
-from migrator.config.secret import Secrets, concerns_secret, literal_problem
+from migrator.config.secret import WAYS, Secrets, concerns_secret, literal_problem
 from migrator.config.sections import FORMAT, SECTIONS
 from migrator.config.setting import TYPE_NAMES, Setting
 from migrator.errors import ConfigError
@@ -52,6 +52,7 @@ class Settings:
     log, holds it. ``replaced_tables``: what a run does when another table has a captured one's name.
     ``reason``: why the command is given, for the history; ``unproven_log``: see ``BinlogSource.unproven``;
     ``accepted``: targets whose changed mapping makes the same rows; all of these stand in no file.
+    ``owner``: the target with the login of its tables' owner; None where it wasn't asked for.
     ``text_columns``: by table, the columns of a PostgreSQL source that travel as the text of their values.
     """
 
@@ -78,6 +79,7 @@ class Settings:
     unproven_log: bool = False
     accepted: tuple[str, ...] = ()
     text_columns: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    owner: Server | None = None
 
     def event_log(self) -> Path:
         """Directory of the event log."""
@@ -93,12 +95,14 @@ _NUMBER = Setting(float, "any number")
 _TEXT_COLUMNS = 'write { prices = ["amount"] }'
 
 
-def load(file: Path, environment: Mapping[str, str] | None = None) -> Settings:
+def load(file: Path, environment: Mapping[str, str] | None = None, *, owner: bool = False) -> Settings:
     """Reads and checks a project's ``migration.toml``.
 
     Args:
         file: the file.
         environment: where passwords come from; the process's environment by default.
+        owner: whether the login that owns the target's tables is read as well. Who runs a migration needn't have
+            its password.
 
     Raises:
         ConfigError: everything that is wrong with it, in one message.
@@ -119,7 +123,7 @@ def load(file: Path, environment: Mapping[str, str] | None = None) -> Settings:
             f"{file} is no valid TOML", cause=str(error), remedy="correct the line named"
         ) from error
     reader = _Reader(file, text, document, os.environ if environment is None else environment)
-    settings = reader.settings()
+    settings = reader.settings(owner)
     if reader.problems or settings is None:
         raise ConfigError(
             f"{len(reader.problems)} problem(s) in {file}",
@@ -139,7 +143,7 @@ class _Reader:
         self._environment = environment
         self.problems: list[str] = []
 
-    def settings(self) -> Settings | None:
+    def settings(self, with_owner: bool) -> Settings | None:
         """The settings, or None when there are problems."""
         found = self._get("migration", "format")
         if found != FORMAT:  # alone: what else seems to be wrong may be right in that format
@@ -154,6 +158,7 @@ class _Reader:
         if name and not NAME.fullmatch(name):
             self._problem("migration", "name", f"{name!r} is not [a-z][a-z0-9_]{{0,30}}")
         source, target = self._server("source"), self._server("target")
+        owner = self._owner(target) if with_owner else None
         placement = self._choice("source", "placement", placements(source.kind))
         log = self._choice("source", "log")
         self._check_log(log, source.kind, placement)
@@ -188,6 +193,7 @@ class _Reader:
             spark=self._spark(root),
             coordination=coordination,
             text_columns=text_columns,
+            owner=owner,
         )
 
     # -- checks -------------------------------------------------------------------------------------------------
@@ -262,6 +268,18 @@ class _Reader:
             tls_ca=str(root / tls_ca) if tls_ca else "",
             silence_s=float(get("silence_s")),
         )
+
+    def _owner(self, target: Server) -> Server:
+        """The target with its owner's login; with the migration's where no other is set."""
+        section = "target"
+        get, problem = partial(self._get, section), partial(self._problem, section)
+        name = self._text(section, "owner")
+        password = Secrets(self._file.resolve().parent, get, problem, self._environment).read(
+            "owner_password"
+        )
+        if not name and any(get(f"owner_password_{way}") for way in WAYS):
+            self._problem(section, "owner", "its password is named, and the login isn't: set owner")
+        return replace(target, user=name, password=password) if name else target
 
     def _text_columns(self, kind: str) -> dict[str, frozenset[str]]:
         section = "source"

@@ -53,7 +53,16 @@ _SERVER = {
         20.0,
     ),
 }
-_TARGET_ONLY = {"host": Setting(str, "the server", "127.0.0.1")}
+_TARGET_ONLY = {
+    "host": Setting(str, "the server", "127.0.0.1"),
+    "owner": Setting(
+        str,
+        "login that owns the new tables, for `migrator schema upgrade`: see [New schema](how-to/mapping/new-schema.md)",
+        "",
+        "that of `user`",
+    ),
+    **settings_of("owner_password", "where its password is; read by `migrator schema upgrade` alone"),
+}
 _SOURCE_ONLY = {
     "placement": choice(
         "`witness` writes nothing to the source, needs no further grant and is safe by itself. `watermark` also"

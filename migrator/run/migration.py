@@ -236,7 +236,7 @@ class Migration:
             raise PreflightError(
                 "the target schema isn't at its head revision",
                 cause=problem,
-                remedy="bring the target to its head revision, then start again",
+                remedy="run `migrator schema upgrade`, then start again",
             )
         replaced, lease = False, None
         try:

@@ -10,14 +10,19 @@ dropped, restored or renamed. There the ledger is a table of the target's databa
 
 from migrator.schema.control import control_problem, upgrade_source, upgrade_target
 from migrator.schema.dialects import CONTROL_SCHEMA, MYSQL_LEDGER
-from migrator.schema.user_revisions import target_head_problem, upgrade_user_target
+from migrator.schema.user_revisions import Standing, standing, target_head_problem
+from migrator.schema.user_upgrade import Manner, upgrade_user_target, user_sql
 
 __all__ = [
     "CONTROL_SCHEMA",
     "MYSQL_LEDGER",
+    "Manner",
+    "Standing",
     "control_problem",
+    "standing",
     "target_head_problem",
     "upgrade_source",
     "upgrade_target",
     "upgrade_user_target",
+    "user_sql",
 ]

@@ -25,6 +25,10 @@ class ControlDialect:
         has_history: query whether that is there.
         now: the time of a row in it, in UTC where it has no zone.
         alone: statement that waits for other processes which make the same tables.
+        patience: statement that has the session wait for a lock no longer than so many seconds.
+        taken: query that takes the lock ``:name`` until the session ends; false where another session has it.
+        resolves: statement by which names without a schema are those of a schema; empty where a database is one.
+        busy, forbidden: the driver's codes for a lock that wasn't had in time, and for a right that is missing.
         may_use, may_create: queries whether the role may make tables in the schema, and the schema; empty where only
             trying tells.
         remedies: statements that let a role make the tables of a source, and of a target: of role and database, and
@@ -37,6 +41,11 @@ class ControlDialect:
     has_history: str
     now: str
     alone: str
+    patience: str
+    taken: str
+    resolves: str
+    busy: frozenset[str | int]
+    forbidden: frozenset[str | int]
     may_use: str
     may_create: str
     remedies: tuple[Remedy, Remedy]
@@ -69,6 +78,11 @@ _MYSQL = ControlDialect(
     f" AND table_name = '{MYSQL_HISTORY}'",
     now="UTC_TIMESTAMP()",
     alone="SELECT GET_LOCK('migrator control tables', 60)",
+    patience="SET SESSION lock_wait_timeout = {}, innodb_lock_wait_timeout = {}",
+    taken="SELECT GET_LOCK(SHA2(:name, 256), 0)",
+    resolves="",
+    busy=frozenset({1205}),
+    forbidden=frozenset({1044, 1142, 1143, 1227, 1370, 1410, 1419}),
     may_use="",
     may_create="",
     remedies=(_remedy_on_source, _remedy_on_target),
@@ -81,6 +95,11 @@ DIALECTS: Mapping[str, ControlDialect] = {
         has_history="SELECT pg_catalog.to_regclass('migrator.history') IS NOT NULL",
         now="now()",
         alone="SELECT pg_advisory_lock(hashtextextended('migrator control tables', 0))",
+        patience="SET lock_timeout = '{}s'",
+        taken="SELECT pg_try_advisory_lock(hashtextextended(:name, 0))",
+        resolves="SET search_path TO {}, public",
+        busy=frozenset({"55P03"}),
+        forbidden=frozenset({"42501"}),
         may_use="SELECT has_schema_privilege('migrator', 'CREATE') AND has_schema_privilege('migrator', 'USAGE')",
         may_create="SELECT has_database_privilege(current_database(), 'CREATE')",
         remedies=(_remedy_of_owner, _remedy_of_owner),

@@ -1,7 +1,11 @@
 """The work of a migration project's ``alembic/env.py``: it runs the revisions of the new schema.
 
-``migrator`` hands over an open connection in ``config.attributes["connection"]``. From the shell:
+``migrator schema upgrade`` hands over an open connection in ``config.attributes["connection"]``. From the shell:
 ``alembic -x url=postgresql+psycopg://user@host/database upgrade head``, and ``--sql`` prints instead of running.
+
+PostgreSQL runs all of them in one transaction. MySQL and MariaDB end one with each statement that changes a
+structure: there each revision is noted in a transaction of its own, so that a later one that fails takes nothing away
+from it.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from migrator.schema.engines import as_engine
 
 
 def run() -> None:
-    """Runs the wanted revisions in one transaction. Ends the process with a message when no database is named."""
+    """Runs the wanted revisions. Ends the process with a message when no database is named."""
     connection = context.config.attributes.get("connection")
     if connection is not None:
         _upgrade(connection)
@@ -25,7 +29,7 @@ def run() -> None:
     if not url:
         raise SystemExit("alembic needs the new database: -x url=postgresql+psycopg://user@host/database")
     if context.is_offline_mode():
-        context.configure(url=url, literal_binds=True, transactional_ddl=True)
+        context.configure(url=url, literal_binds=True)
         _migrate()
         return
     with as_engine(url, REVISIONS).connect() as opened:
@@ -33,7 +37,7 @@ def run() -> None:
 
 
 def _upgrade(connection: Connection) -> None:
-    context.configure(connection=connection, transactional_ddl=True)
+    context.configure(connection=connection)
     _migrate()
 
 

@@ -60,7 +60,7 @@ from migrator.wiring.coordination import (
     own_event_log,
     requests,
 )
-from migrator.wiring.prepare import prepare
+from migrator.wiring.revisions import prepare
 from migrator.wiring.source import (
     source_grants,
     source_numbers,

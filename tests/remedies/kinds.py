@@ -248,10 +248,15 @@ KINDS = (
     ),
     Kind(
         "bring the target to its newest revision, or alter its columns in one",
-        r"alembic|[Aa]lembic revision|revision of the target|head revision|target's schema"
+        r"alembic|migrator schema|[Aa]lembic revision|revision of the target|head revision|target's schema"
         r"|correct the revision|wider type"
         r"|change the key in",
-        (LIVE + "runs/test_late_targets.py::test_a_late_target_gets_all_rows_once_its_remedy_was_followed",),
+        (
+            LIVE + "runs/test_late_targets.py::test_a_late_target_gets_all_rows_once_its_remedy_was_followed",
+            LIVE + "commands/test_schema_command.py::"
+            "test_a_revision_that_fails_says_what_stays_and_goes_on_once_mended",
+            LIVE + "commands/test_schema_command.py::test_what_cant_be_run_is_refused_by_name",
+        ),
     ),
     Kind(
         "undo the change of the source",

@@ -126,9 +126,7 @@ def init(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         click.echo(f"wrote {path}")
-    click.echo(
-        f"next: edit these files, then `cd {folder}`, `alembic -x url=... upgrade head`, `migrator check`"
-    )
+    click.echo(f"next: edit these files, then `cd {folder}`, `migrator schema upgrade`, `migrator check`")
 
 
 def _template(name: str) -> str:

@@ -66,7 +66,7 @@ def test_an_unknown_setting(project: Project) -> None:
 
 def test_a_target_not_at_head(project: Project) -> None:
     project.new.execute("DROP TABLE purchase", "DROP TABLE alembic_version")
-    refused(project, PreflightError, "alembic upgrade head")
+    refused(project, PreflightError, "migrator schema upgrade")
 
 
 def test_a_missing_grant_and_a_role_without_replication(project: Project) -> None:

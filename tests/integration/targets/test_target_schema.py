@@ -174,7 +174,7 @@ def test_the_users_revisions_must_be_at_head(new_pg: Database, revisions: Path) 
     assert problem is not None
     assert "revision none" in problem
     assert "two" in problem
-    assert "alembic upgrade head" in problem
+    assert "migrator schema upgrade" in problem
     upgrade_user_target(url, revisions, "one")
     assert "revision one, the head" in (target_head_problem(url, revisions) or "")
     upgrade_user_target(url, revisions)

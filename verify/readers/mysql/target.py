@@ -119,7 +119,7 @@ class MySQLTarget:
             raise VerifyError(
                 f"target table {self._settings.server.database}.{name} does not exist",
                 where=self._settings.server.url(),
-                remedy="bring the target's schema up to date (alembic upgrade head), or correct the mapping",
+                remedy="bring the target's schema up to date (`migrator schema upgrade`), or correct the mapping",
             )
         bases = _BASES_OF_MARIADB if self._settings.server.kind == "mariadb" else _BASES
         return tuple(

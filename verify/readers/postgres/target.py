@@ -107,7 +107,7 @@ class PostgresTarget:
             raise VerifyError(
                 f"target table {self._settings.server.schema}.{name} does not exist",
                 where=self._settings.server.url(),
-                remedy="bring the target's schema up to date (alembic upgrade head), or correct the mapping",
+                remedy="bring the target's schema up to date (`migrator schema upgrade`), or correct the mapping",
             )
         return tuple(
             TargetColumnText(

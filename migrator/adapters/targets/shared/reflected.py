@@ -18,7 +18,7 @@ def require_tables(found: Iterable[TableId], names: Sequence[str], where: str) -
             f"the target has no table {', '.join(missing)}",
             where=where,
             cause="the mapping writes to it, but no revision has created it (views don't count)",
-            remedy="run `alembic upgrade head` on the target, or correct the name in the mapping",
+            remedy="run `migrator schema upgrade`, or correct the name in the mapping",
         )
 
 

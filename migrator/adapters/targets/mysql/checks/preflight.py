@@ -108,7 +108,7 @@ def _missing(
     settings: MysqlTarget, names: Sequence[str], structures: dict[TableId, Structure]
 ) -> list[Finding]:
     absent = [name for name in names if TableId(settings.server.database, name) not in structures]
-    remedy = "run `alembic upgrade head` on the target, correct the name in the mapping, or grant rights to the table"
+    remedy = "run `migrator schema upgrade`, correct the name in the mapping, or grant rights to the table"
     return [
         Finding("table", f"{settings.server.database}.{name}", "the target shows no such table", remedy)
         for name in absent

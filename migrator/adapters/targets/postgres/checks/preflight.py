@@ -135,7 +135,7 @@ def _server(connection: psycopg.Connection[Any], settings: PostgresTarget, versi
         [settings.server.schema],
     ).fetchone()
     if row is None:
-        remedy = "run `alembic upgrade head` on the target, or set [target] schema"
+        remedy = "run `migrator schema upgrade`, or set [target] schema"
         findings.append(Finding("schema", settings.server.schema, "the target has no such schema", remedy))
     elif not row[0]:
         grant = f"GRANT USAGE ON SCHEMA {quoted(settings.server.schema)} TO {quoted(settings.server.user)}"
@@ -147,7 +147,7 @@ def _missing(
     settings: PostgresTarget, names: Sequence[str], structures: dict[TableId, Structure]
 ) -> list[Finding]:
     absent = [name for name in names if TableId(settings.server.schema, name) not in structures]
-    remedy = "run `alembic upgrade head` on the target, or correct the name in the mapping"
+    remedy = "run `migrator schema upgrade`, or correct the name in the mapping"
     return [
         Finding("table", f"{settings.server.schema}.{name}", "the target has no such table", remedy)
         for name in absent

@@ -1,0 +1,1 @@
+"""The commands about the new schema's revisions."""
