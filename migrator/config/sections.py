@@ -57,7 +57,7 @@ _TARGET_ONLY = {
     "host": Setting(str, "the server", "127.0.0.1"),
     "owner": Setting(
         str,
-        "login that owns the new tables, for `migrator schema upgrade`: see [New schema](how-to/mapping/new-schema.md)",
+        "login of the new tables' owner, for `migrator schema upgrade`: [New schema](how-to/mapping/new-schema.md)",
         "",
         "that of `user`",
     ),

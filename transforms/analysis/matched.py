@@ -7,13 +7,14 @@ if one must know the data to fill it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import types as T
 
 from migrator.model.table import Column, TableSchema
 from migrator.model.target import TargetColumn, TargetTable
+from transforms.analysis.suggested import Suggestion, likeliest, suggestions
 from transforms.casts import cast_problem
 from transforms.frames import spark_schema
 
@@ -50,10 +51,11 @@ class Matched:
 
     Attributes:
         target: the table.
-        source: the old table of the same name.
+        source: the old table of the same name, or the one that resembles it most.
         columns: one for every target column that needs a value.
         left: columns that the target fills by itself, and whose name no old column has.
         unread: old columns that nothing reads.
+        guess: why nothing but the author can say that its rows come from there; empty for a table of the same name.
     """
 
     target: TargetTable
@@ -61,6 +63,7 @@ class Matched:
     columns: tuple[Filled, ...]
     left: tuple[str, ...]
     unread: tuple[str, ...]
+    guess: str = ""
 
 
 def same_name(name: str, among: Sequence[str]) -> str | None:
@@ -69,11 +72,12 @@ def same_name(name: str, among: Sequence[str]) -> str | None:
     return name if name in among else folded[0] if len(folded) == 1 else None
 
 
-def matched(source: TableSchema, target: TargetTable, texts_of_times: bool) -> Matched:
+def matched(source: TableSchema, target: TargetTable, texts_of_times: bool, guess: str = "") -> Matched:
     """Fills a target table from the old one of its name; ``texts_of_times``: whether the source's dates and times
-    travel as text."""
+    travel as text. ``guess``: see ``Matched``."""
     old: Mapping[str, Column] = {column.name: column for column in source.columns}
     filled, left, read = [], [], set()
+    hints = _hints(source, target, texts_of_times)
     for column in target.columns:
         if column.generated:
             continue
@@ -83,15 +87,51 @@ def matched(source: TableSchema, target: TargetTable, texts_of_times: bool) -> M
             left.append(column.name)
             continue
         read.add(name)
-        filled.append(_filled(column, old[name] if name else None, source, texts_of_times))
+        if name:
+            filled.append(_filled(column, old[name], source, texts_of_times))
+        else:
+            filled.append(_open(column, source, hints.get(column.name)))
     unread = tuple(name for name in old if name not in read)
-    return Matched(target, source, tuple(filled), tuple(left), unread)
+    return Matched(target, source, tuple(filled), tuple(left), unread, guess)
 
 
-def _filled(target: TargetColumn, column: Column | None, source: TableSchema, texts_of_times: bool) -> Filled:
-    if column is None:
-        default = "; delete the line to leave it to the target's default" if target.has_default else ""
-        return Filled(target, None, gap=f"{source.id.name} has no column of that name{default}")
+def guessed(
+    tables: Mapping[str, TableSchema], unread: Collection[str], target: TargetTable, texts: bool
+) -> Matched:
+    """Fills a target table from the old one that resembles it most, for its author to look at.
+
+    Args:
+        tables: the old tables by name, at least one.
+        unread: names of those that no target table has.
+        target: the table.
+        texts: whether the source's dates and times travel as text.
+    """
+    name = likeliest(target, tables, unread)
+    return matched(tables[name], target, texts, f"no old table has its name; from {name}?")
+
+
+def _hints(source: TableSchema, target: TargetTable, texts_of_times: bool) -> dict[str, Suggestion]:
+    """Suggestions for the columns whose names no old column has."""
+    names = source.names()
+    wanted = [one for one in target.columns if not one.generated and same_name(one.name, names) is None]
+    used = {same_name(one.name, names) for one in target.columns}
+    free = [name for name in names if name not in used]
+
+    def fits(new: TargetColumn, old: Column) -> bool:
+        return not _filled(new, old, source, texts_of_times).gap
+
+    return suggestions(target, wanted, source, free, fits)
+
+
+def _open(target: TargetColumn, source: TableSchema, hint: Suggestion | None) -> Filled:
+    """A column of the target that no old column has the name of."""
+    default = "; delete the line to leave it to the target's default" if target.has_default else ""
+    perhaps = f" <- {hint.text()}" if hint else ""
+    why = f"{source.id.name} has no column of that name; {target.native_type}{perhaps}{default}"
+    return Filled(target, None, gap=why)
+
+
+def _filled(target: TargetColumn, column: Column, source: TableSchema, texts_of_times: bool) -> Filled:
     index = source.names().index(column.name)
     found, wanted = spark_schema(source).fields[index].dataType, _wanted(target.spark_type)
     problem = cast_problem(found, wanted)

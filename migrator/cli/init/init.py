@@ -17,7 +17,7 @@ from migrator.config.engines import ENGINES, EXAMPLE, EngineFacts, kind_of_schem
 from migrator.config.project import NAME
 from migrator.errors import ConfigError
 from migrator.wiring.reflection import Reflected, reflected
-from transforms.analysis.matched import Matched, matched, same_name
+from transforms.analysis.matched import Matched, guessed, matched, same_name
 
 _REVISION = "alembic/versions/0001_new_schema.py"
 _TEMPLATES = {
@@ -124,9 +124,23 @@ def init(
     for file, text in texts.items():
         path = folder / file
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        with path.open("x", encoding="utf-8") as opened:
+            opened.write(text)
         click.echo(f"wrote {path}")
+    _ignore(folder / ".gitignore", _template("gitignore.txt"))
     click.echo(f"next: edit these files, then `cd {folder}`, `migrator schema upgrade`, `migrator check`")
+
+
+def _ignore(path: Path, text: str) -> None:
+    """Writes which files are for nobody else; what is there already stays, and only what it lacks is added."""
+    there = path.read_bytes() if path.exists() else b""
+    lines = there.decode("utf-8", "replace").splitlines()
+    lacks = [line for line in text.splitlines() if line not in lines]
+    if not there or any(not line.startswith("#") for line in lacks):
+        end = b"" if not there or there.endswith(b"\n") else b"\n"
+        with path.open("ab") as opened:
+            opened.write(end + "\n".join([*lacks, ""]).encode())
+        click.echo(f"{'added to' if there else 'wrote'} {path}")
 
 
 def _template(name: str) -> str:
@@ -199,20 +213,25 @@ def _from_schemas(settings: str, kind: str) -> dict[str, str]:
     tables, gaps = _matches(found, kind)
     read = {table.source.id.name for table in tables}
     click.echo(_summary(tables, gaps))
+    unread = [schema for name, schema in found.old.items() if name not in read]
     return {
-        "mapping.py": mapping_text(tables, gaps, [name for name in found.old if name not in read]),
+        "mapping.py": mapping_text(tables, gaps, unread, found.refused_old),
         "tests/test_mapping.py": tests_text(tables),
         _REVISION: _template("found_revision.py.txt"),
     }
 
 
 def _matches(found: Reflected, kind: str) -> tuple[list[Matched], dict[str, str]]:
-    """The tables that both sides have, and why the others of the new schema are gaps."""
+    """The new tables, each with the old one that fills it or may do so, and why others are gaps without one."""
     tables, gaps = [], dict[str, str]()
+    texts, names = ENGINES[kind].texts_of_times, list(found.old)
+    unread = set(names) - {same_name(name, names) for name in found.new}
     for name, target in found.new.items():
-        old = same_name(name, list(found.old))
+        old = same_name(name, names)
         if old is not None:
-            tables.append(matched(found.old[old], target, ENGINES[kind].texts_of_times))
+            tables.append(matched(found.old[old], target, texts))
+        elif found.old and name not in found.refused_old:
+            tables.append(guessed(found.old, unread, target, texts))
         else:
             gaps[name] = found.refused_old.get(name) or "no old table has its name"
     gaps |= found.refused_new
@@ -223,5 +242,8 @@ def _summary(tables: list[Matched], gaps: dict[str, str]) -> str:
     lines = []
     for table in tables:
         names = ", ".join(one.target.name for one in table.columns if one.gap)
+        if table.guess:
+            lines.append(f"{table.target.id.name}: gap: {table.guess}")
+            continue
         lines.append(f"{table.target.id.name}: {f'gaps: {names}' if names else 'all columns matched'}")
     return "\n".join([*lines, *(f"{name}: gap: {why}" for name, why in gaps.items())])

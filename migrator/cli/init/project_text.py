@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import keyword
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 
+from migrator.model.table import TableSchema
 from transforms.analysis.matched import Filled, Matched
 
 _CALLS = {
@@ -17,6 +19,8 @@ _CALLS = {
 }
 _IMPORTS = {"flag": ("flag",), "mysql_date": ("mysql_date",), "mysql_datetime": ("mysql_datetime",),
             "utc": ("instant", "mysql_datetime")}  # fmt: skip
+_OURS = frozenset({"mapping", "F", "gap", "DataFrame", "Mapping", "__debug__"}.union(*_IMPORTS.values()))
+"""Names that a function or parameter of the file must not take away."""
 _SAMPLES = {
     "bool": ("True", "pa.bool_()"),
     "int8": ("1", "pa.int8()"),
@@ -41,8 +45,20 @@ _CONVERTED = {
 """Per conversion a value of the old column, and what becomes of it."""
 
 
-def mapping_text(tables: Sequence[Matched], gaps: Mapping[str, str], unread: Sequence[str]) -> str:
-    """``mapping.py``: a function for each table, a line for each that has none."""
+def mapping_text(
+    tables: Sequence[Matched],
+    gaps: Mapping[str, str],
+    unread: Sequence[TableSchema],
+    unreadable: Mapping[str, str],
+) -> str:
+    """``mapping.py``: a function for each table, a line for each that has none, comments for old tables left over.
+
+    Args:
+        tables: new tables, each with the old one that fills it or may do so.
+        gaps: new tables without a function, and why.
+        unread: old tables that no function reads.
+        unreadable: names of old tables that can't be captured, and why.
+    """
     calls = {one.call for table in tables for one in table.columns if not one.gap}
     columns = sorted({name for call in calls for name in _IMPORTS.get(call, ())})
     with_gaps = any(one.gap for table in tables for one in table.columns)
@@ -65,44 +81,96 @@ def mapping_text(tables: Sequence[Matched], gaps: Mapping[str, str], unread: Seq
         lines.append("# GAPS: no run starts before each has a function, or its line is deleted.")
         lines += [f"mapping.gap({_text(name)}, {_text(why)})" for name, why in gaps.items()]
         lines.append("")
+    names = _names(tables)
     for table in tables:
-        lines += ["", *_function(table), ""]
+        lines += ["", *_function(table, names[table.target.id.name]), ""]
     if unread:
-        lines += ["", f"# Old tables that nothing reads: {', '.join(unread)}", ""]
+        listed = ", ".join(_prose(table.id.name) for table in unread)
+        lines += ["", f"# Old tables that nothing reads: {listed}", ""]
+    for left in unread:
+        lines += [*(f"# {line}" for line in _left_over(left)), ""]
+    lines += [f"# {_prose(name)} can't be captured: {_prose(why)}" for name, why in unreadable.items()]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _function(table: Matched) -> list[str]:
-    name, source = table.target.id.name, table.source.id.name
-    key = [_text(column) for column in table.target.key]
-    parameter = identifier(source)
-    options = "" if parameter == source else f", sources=[{_text(source)}]"
-    shown = key[0] if len(key) == 1 else f"({', '.join(key)})"
-    notes = [f"    # {column} is left to the target's default" for column in table.left]
-    notes += [f"    # {column} of {source} is read by nothing" for column in table.unread]
+def _left_over(source: TableSchema) -> list[str]:
+    """The skeleton of a function that takes an old table over as it is."""
+    name = source.id.name
+    parameter = identifier(name)
+    options = "" if parameter == name else f", sources=[{_text(name)}]"
     return [
-        f"@mapping.target({_text(name)}, key={shown}{options})",
-        f"def {identifier(name)}({parameter}: DataFrame) -> DataFrame:",
-        f'    """One row of {_prose(name)} for each of {_prose(source)}."""',
-        *notes,
+        f"@mapping.target({_text(name)}, key={_key(source.key)}{options})",
+        f"def {parameter}({parameter}: DataFrame) -> DataFrame:",
+        f'    """One row of ? for each of {_prose(name)}."""',
         f"    return {parameter}.select(",
-        *(f"        {_expression(name, one)}," for one in table.columns),
+        *(f"        F.col({_column(one.name)}),  # {_prose(one.source_type)}" for one in source.columns),
         "    )",
     ]
+
+
+def _names(tables: Sequence[Matched]) -> dict[str, str]:
+    """A function's name for each target table, no two the same."""
+    found: dict[str, str] = {}
+    for table in tables:
+        name = word = identifier(table.target.id.name)
+        number = 1
+        while word in found.values():
+            number += 1
+            word = f"{name}_{number}"
+        found[table.target.id.name] = word
+    return found
+
+
+def _key(columns: Sequence[str]) -> str:
+    key = [_text(column) for column in columns]
+    return key[0] if len(key) == 1 else f"({', '.join(key)})"
+
+
+def _function(table: Matched, word: str) -> list[str]:
+    name, source = table.target.id.name, table.source.id.name
+    parameter = identifier(source)
+    options = "" if parameter == source else f", sources=[{_text(source)}]"
+    types = {column.name: column.source_type for column in table.source.columns}
+    notes = [f"    # {_prose(column)} is left to the target's default" for column in table.left]
+    notes += [
+        f"    # {_prose(f'{column} {types[column]}')} of {_prose(source)} is read by nothing"
+        for column in table.unread
+    ]
+    # The function may be right as it stands: only its author knows, so the line stands beside it.
+    guess = [
+        f"mapping.gap({_text(name)}, {_text(table.guess)})  # a guess: correct it, then delete this line"
+    ]
+    return [
+        *(guess if table.guess else []),
+        f"@mapping.target({_text(name)}, key={_key(table.target.key)}{options})",
+        f"def {word}({parameter}: DataFrame) -> DataFrame:",
+        f'    """One row of {_prose(name)} for each of {_prose(source)}{"?" if table.guess else "."}"""',
+        *notes,
+        f"    return {parameter}.select(",
+        *(f"        {_expression(name, one)},  # {_types(one)}" for one in table.columns),
+        "    )",
+    ]
+
+
+def _types(one: Filled) -> str:
+    """The types of both sides, as the servers name them."""
+    old = "" if one.source is None else f"{one.source.source_type} -> "
+    return _prose(f"{old}{one.target.native_type}{'' if one.target.nullable else ' not null'}")
 
 
 def _expression(table: str, one: Filled) -> str:
     column = one.target.name
     if one.gap or one.source is None:
         return f"gap({_text(table)}, {_text(column)}, {_text(one.gap)})"
-    call = _CALLS[one.call].format(name=_text(one.source.name))
+    call = _CALLS[one.call].replace("{name}", _column(one.source.name))
     plain = one.call == "" and one.source.name == column
     return call if plain else f"{call}.alias({_text(column)})"
 
 
 def tests_text(tables: Sequence[Matched]) -> str:
     """``tests/test_mapping.py``: one row through each function."""
-    bodies = [line for table in tables for line in ("", "", *_test(table))]
+    names = _names(tables)
+    bodies = [line for table in tables for line in ("", "", *_test(table, names[table.target.id.name]))]
     body = "\n".join(bodies)
     lines = [
         '"""One row through each function, without servers. Put in values that your rows really have."""',
@@ -121,7 +189,7 @@ def tests_text(tables: Sequence[Matched]) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _test(table: Matched) -> list[str]:
+def _test(table: Matched, word: str) -> list[str]:
     used = {one.source.name: one for one in table.columns if one.source is not None}
     arrays, wanted = [], []
     for column in table.source.columns:
@@ -135,9 +203,9 @@ def _test(table: Matched) -> list[str]:
             value = _CONVERTED[one.call][1] if one.call else _sample(one.source.type)[0]
             wanted.append(f"        {_text(one.target.name)}: {value},")
     gaps = [one.target.name for one in table.columns if one.gap]
-    note = [f"    # fails until the gaps are closed: {', '.join(gaps)}"] if gaps else []
+    note = [f"    # fails until the gaps are closed: {_prose(', '.join(gaps))}"] if gaps else []
     return [
-        f"def test_{identifier(table.target.id.name)}() -> None:",
+        f"def test_{word}() -> None:",
         *note,
         "    old = pa.table(",
         "        {",
@@ -165,10 +233,16 @@ def _sample(logical: str) -> tuple[str, str]:
 
 
 def identifier(name: str) -> str:
-    """A Python name for a table's name."""
-    word = re.sub(r"\W", "_", name)
-    word = f"t_{word}" if not word or word[0].isdigit() else word
-    return f"{word}_" if keyword.iskeyword(word) or word in ("mapping", "F", "gap") else word
+    """A Python name for a table's name: the one that Python takes it for, so that no other table is meant."""
+    whole = unicodedata.normalize("NFKC", name)
+    word = "".join(letter if f"_{letter}".isidentifier() else "_" for letter in whole)
+    word = word if word.isidentifier() else f"t_{word}"
+    return f"{word}_" if keyword.iskeyword(word) or word in _OURS else word
+
+
+def _column(name: str) -> str:
+    """A column's name as Spark takes it: a dot or a star means something there."""
+    return _text(name if re.fullmatch(r"\w+", name) else f"`{name.replace('`', '``')}`")
 
 
 def _text(value: str) -> str:
@@ -178,4 +252,5 @@ def _text(value: str) -> str:
 
 
 def _prose(name: str) -> str:
-    return re.sub(r'[\\"\n\r]', "_", name)
+    """A name within a comment or a docstring, which it must not end."""
+    return "".join(letter if letter.isprintable() and letter not in '\\"' else "_" for letter in name)

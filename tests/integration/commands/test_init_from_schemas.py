@@ -47,13 +47,17 @@ def url(database: Database) -> str:
 
 def begun(folder: Path, old: Database, new: Database) -> Path:
     """Two schemas, and the project that init makes of them."""
-    old.execute(OLD[old.kind], "CREATE TABLE old_log (id int PRIMARY KEY)")
-    new.execute(NEW[new.kind], "CREATE TABLE invoice (id int PRIMARY KEY, total int)")
+    old.execute(
+        OLD[old.kind],
+        "CREATE TABLE bill (bill_id int PRIMARY KEY, totals int, paid int)",
+        "CREATE TABLE old_log (at int PRIMARY KEY, what int)",
+    )
+    new.execute(NEW[new.kind], "CREATE TABLE invoice (id int PRIMARY KEY, total int, paid int)")
     arguments = ["init", str(folder), "--source-url", url(old), "--target-url", url(new)]
     done = CliRunner().invoke(cli, arguments, catch_exceptions=False)
     assert done.exit_code == 0, done.output
     assert "customer: gaps: meeting, motto" in done.output
-    assert "invoice: gap: no old table has its name" in done.output
+    assert "invoice: gap: no old table has its name; from bill?" in done.output
     return folder
 
 
@@ -68,9 +72,13 @@ def test_same_names_are_matched_with_conversions_and_the_rest_are_gaps(
     assert 'flag("active").alias("active")' in text
     assert 'gap("customer", "motto", "customer has no column of that name' in text
     assert 'gap("customer", "meeting", "meeting: ' in text
-    assert 'mapping.gap("invoice", "no old table has its name")' in text
+    assert 'mapping.gap("invoice", "no old table has its name; from bill?")' in text
+    assert 'gap("invoice", "id", "bill has no column of that name; int' in text
+    assert " <- bill_id int" in text
+    assert " <- totals int" in text
+    assert '        F.col("paid"),  # int' in text
     assert "# made_at is left to the target's default" in text
-    assert "# Old tables that nothing reads: old_log" in text
+    assert '# Old tables that nothing reads: old_log\n\n# @mapping.target("old_log", key="at")' in text
     if source.kind == "postgresql":
         assert 'F.col("born")' in text
         assert 'F.col("changed")' in text
@@ -100,7 +108,8 @@ def test_the_project_names_its_gaps_and_runs_without_them(
     folder = begun(tmp_path / "shop", old_maria, new_pg)
     old_maria.execute(
         "INSERT INTO customer (id, name, active, born, seen, credit) VALUES"
-        " (1, 'Ada', 1, '1815-12-10', '2024-02-29 12:30:00.25', 10.5), (2, 'Zoe', 0, NULL, NULL, NULL)"
+        " (1, 'Ada', 1, '1815-12-10', '2024-02-29 12:30:00.25', 10.5), (2, 'Zoe', 0, NULL, NULL, NULL)",
+        "INSERT INTO bill VALUES (1, 20, 3)",
     )
     config = folder / "migration.toml"
     config.write_text(config.read_text() + '\n[spark]\nmaster = "local[2]"\n')
@@ -111,7 +120,13 @@ def test_the_project_names_its_gaps_and_runs_without_them(
     said = capfd.readouterr().out
     assert "column 'meeting' is a gap, not mapped yet" in said
     assert "column 'motto' is a gap, not mapped yet" in said
-    assert "invoice is a gap, not mapped yet" in said
+    assert "target table 'invoice' can't be mapped: 2 problems" in said
+    assert project.command("check") == 2
+    said = capfd.readouterr().out
+    assert "gap: invoice" in said
+    assert "(1) column 'id' is a gap, not mapped yet; (2)" not in said
+    assert "column 'id' is a gap, not mapped yet" in said
+    assert "target table 'customer' can't be mapped" in said
     with pytest.raises(MigratorError, match="invoice: not mapped yet: no old table has its name"):
         project.run_here()
     done = project_tests(folder)
@@ -119,16 +134,70 @@ def test_the_project_names_its_gaps_and_runs_without_them(
     assert "gap: customer.meeting is not mapped yet" in done.stdout
 
     mapping = folder / "mapping.py"
-    mapping.write_text(re.sub(r"^ *(mapping\.)?gap\(.*\n", "", mapping.read_text(), flags=re.MULTILINE))
+    text = re.sub(r"^ *(mapping\.)?gap\(.*\n", "", mapping.read_text(), flags=re.MULTILINE)
+    columns = [("bill_id", "id"), ("totals", "total")]
+    finished = "".join(f'        F.col("{old}").alias("{new}"),\n' for old, new in columns)
+    mapping.write_text(text.replace("    return bill.select(\n", f"    return bill.select(\n{finished}"))
     done = project_tests(folder)
     assert done.returncode == 0, done.stdout
     project.run_here()
+    assert new_pg.query("SELECT id, total, paid FROM invoice") == [(1, 20, 3)]
     rows = new_pg.query("SELECT id, name, active, born::text, seen::text FROM customer ORDER BY id")
     assert len(rows) == 2
     assert rows[0] == (
         1, "Ada", True, "1815-12-10", "2024-02-29 12:30:00.25",
     )  # fmt: skip
     assert project.command("verify", "--wait", "20") == 0
+
+
+ODD_COLUMNS = [
+    "a.b",
+    "*",
+    "x`y",
+    "a b",
+    'qu"ote',
+    "new\nline",
+    "ﬁ",
+    "class",
+    "1st",
+    "é{0}",
+    "back\\slash",
+    "%s",
+]
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_a_project_of_odd_names_runs_as_it_was_written(
+    tmp_path: Path, old_pg: Database, new_pg: Database, spark: SparkSession
+) -> None:
+    def quoted(name: str) -> str:
+        return '"' + name.replace('"', '""') + '"'
+
+    tables = ["a b", "a-b", "class", "new\nline", "ﬁ", "flag"]
+    for place, name in enumerate(tables):
+        columns = ", ".join(f"{quoted(one)} int" for one in ODD_COLUMNS)
+        made = f"CREATE TABLE {quoted(name)} (id int PRIMARY KEY, {columns})"
+        old_pg.execute(made, f"ALTER TABLE {quoted(name)} REPLICA IDENTITY FULL")
+        new_pg.execute(made)
+        values = ", ".join(str(place * 100 + number) for number in range(len(ODD_COLUMNS) + 1))
+        connection = old_pg.connect()
+        connection.execute(f"INSERT INTO {quoted(name)} VALUES ({values})".encode())
+        connection.close()
+    folder = tmp_path / "odd"
+    arguments = ["init", str(folder), "--source-url", url(old_pg), "--target-url", url(new_pg)]
+    assert CliRunner().invoke(cli, arguments, catch_exceptions=False).exit_code == 0
+    config = folder / "migration.toml"
+    config.write_text(config.read_text() + '\n[spark]\nmaster = "local[2]"\n')
+    project = Project(old_pg, new_pg, config)
+    assert project.command("schema", "upgrade") == 0
+    assert project.command("check") == 0
+    project.run_here()
+    for name in tables:
+        rows = f"SELECT * FROM {quoted(name)}"
+        assert new_pg.query(rows) == old_pg.query(rows)
+    done = project_tests(folder)
+    assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.parametrize(
