@@ -12,6 +12,7 @@
     ``MappingError``       the user's mapping is wrong, or fails on a row
         ``MappingErrors``  several functions or queries of it are
     ``TargetError``        the target refuses a row or isn't at the expected revision
+        ``RowRefused``     the target refuses one row, which is known, for what it holds
         ``BesideError``    what the target does of itself when a row is written fails, whatever the row holds
     ``EventLogError``      the event log can't be written or read
         ``DamageError``    a segment is missing, torn or corrupt
@@ -161,6 +162,39 @@ class MappingErrors(MappingError):
 
 class TargetError(MigratorError):
     """The target refuses a row, or isn't at the expected schema revision."""
+
+
+class RowRefused(TargetError):
+    """The target refuses one row for what it holds: another version of the same row may fit.
+
+    Args:
+        table: target table, as ``str(TableId)``.
+        key: the row's key, as ``migrator.columnar.bad_rows.key_texts`` writes it.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        where: str = "",
+        cause: str = "",
+        remedy: str = "",
+        retryable: bool = False,
+        table: str = "",
+        key: tuple[str, ...] = (),
+    ):
+        super().__init__(what, where=where, cause=cause, remedy=remedy, retryable=retryable)
+        self.table = table
+        self.key = key
+
+
+def of_row(error: TargetError, table: str, key: tuple[str, ...] | None) -> TargetError:
+    """The same error, which knows its row; as it is where the key isn't known or the row isn't to blame."""
+    if key is None or error.retryable or type(error) is not TargetError:
+        return error
+    return RowRefused(
+        error.what, where=error.where, cause=error.cause, remedy=error.remedy, table=table, key=key
+    )
 
 
 class BesideError(TargetError):

@@ -33,6 +33,7 @@ _OURS = {
         "remap": "remap",
         "repair": "repair.repair",
         "reset": "reset",
+        "rows": "rows.rows",
         "run": "run.run",
         "schema": "schema.schema",
         "sequences": "sequences",
@@ -44,7 +45,7 @@ _OURS = {
 """The module of each command, imported when it is asked for: that takes seconds, in which Ctrl-C must be ours."""
 _PRIVATE = (
     "check", "try", "run", "status", "dump", "remap", "explain", "events", "verify", "repair", "reset", "sequences",
-    "history", "dual-read",
+    "history", "dual-read", "rows",
 )  # fmt: skip
 """Commands whose files are for this user only. What ``init`` writes is meant to be shared."""
 _OWN_PROCESS = object()

@@ -19,6 +19,7 @@ EXIT_CODES: Mapping[str, Mapping[int, str]] = {
         3: "unknown",
     },
     "reset": {0: "done, or nothing to remove", 1: "the answer was no: nothing was removed", 2: "error"},
+    "rows": {0: "done", 1: "retry: some are still set aside", 2: "error"},
     "run": {0: "stopped cleanly, or caught up", 2: "error", 130: "a second Ctrl-C ended it at once"},
     "scenario": _HOLDS,
     "sequences": {

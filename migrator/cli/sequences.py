@@ -13,6 +13,7 @@ from migrator.config import project as configuration
 from migrator.errors import ConfigError
 from migrator.model.sequence import Advance
 from migrator.wiring import parts as wiring
+from migrator.wiring.bad_rows import refuse_hand_over
 
 
 @click.command()
@@ -34,6 +35,13 @@ from migrator.wiring import parts as wiring
     is_flag=True,
     help="Look at the target's rows only, not at how far the source's own sequences are.",
 )
+@click.option(
+    "--set-aside",
+    "named",
+    multiple=True,
+    metavar="TABLE",
+    help="Go on although rows of TABLE are set aside (`migrator rows set-aside`); may be repeated.",
+)
 def sequences(
     config: Path,
     master: str | None,
@@ -43,16 +51,19 @@ def sequences(
     printed: bool,
     margin: int,
     no_source: bool,
+    named: tuple[str, ...],
 ) -> int:
     """Set the target's sequences, identity columns and AUTO_INCREMENT counters beyond what is in use.
 
     Looks at every column of the mapping's target tables, changes nothing without --apply, never moves one
     backwards. May be run beside the run, and again. One that can't be set
-    is named; --apply sets the others all the same.
+    is named; --apply sets the others all the same. It refuses while rows are set aside that nobody dropped or named.
     """
     if applied and printed:
         raise ConfigError("--apply and --print exclude each other", remedy="choose one")
     settings = replace(configuration.load(config), reason=reason)
+    if applied:
+        refuse_hand_over(settings, named)
     numbers = wiring.target_numbers(settings)
     found = wiring.advances(settings, margin, not no_source, master, spark_options(conf))
     due = [advance for advance in found if advance.moves()]

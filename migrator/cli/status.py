@@ -12,6 +12,7 @@ import click
 
 from migrator.cli.dump import plain, request_lines
 from migrator.cli.options import config_option
+from migrator.cli.rows.rows import counted
 from migrator.cli.run.verifier import coverage_lines
 from migrator.config import project as configuration
 from migrator.wiring import parts as wiring
@@ -66,6 +67,8 @@ def status(config: Path, as_json: bool) -> None:
             f"joined     {one.target}: being filled, {one.rows:,} of about {one.of_rows:,} rows of its grains'"
             f" tables are covered, in {one.pieces} pieces"
         )
+    if ledger is not None and ledger.checkpoint is not None and ledger.checkpoint.bad_rows:
+        click.echo(f"bad rows   {counted(ledger.checkpoint.bad_rows)} (`migrator rows set-aside`)")
     covered = read_coverage(settings.reports())
     for line in coverage_lines(covered, lambda at_us: age(at_us, time.time())) if covered is not None else ():
         click.echo(f"verified   {line}")

@@ -168,6 +168,7 @@ class _Reader:
             words = "executors load into {} targets only"
             self._check_engine("apply", "staging", target.kind, lambda facts: facts.staging, words)
         self._choice("capture", "chunk_reading")
+        self._choice("apply", "bad_rows")
         self._check_positive()
         coordination = self._coordination(root)
         if self.problems:

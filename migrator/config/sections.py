@@ -9,7 +9,7 @@ from migrator.config import coordination
 from migrator.config.engines import ENGINES
 from migrator.config.secret import settings_of
 from migrator.config.setting import Setting, choice, needed
-from migrator.model.limits import MOST_WORKERS, ApplyLimits, CaptureLimits
+from migrator.model.limits import MOST_WORKERS, SET_ASIDE, STOP, ApplyLimits, CaptureLimits
 from migrator.model.server import TLS_MODES
 
 FORMAT = 1
@@ -169,10 +169,20 @@ _APPLY = {
     "staging_rows": "from how many dump rows on a batch is large",
     "slice_grains": "how many grains of a joined target are read and mapped at a time, where one change reaches"
     " more",
+    "bad_rows": "what happens where the target refuses a row for what it holds: `stop` stops the run and names the"
+    " row; `set_aside` leaves its key out of the target, names it in the ledger, and goes on with all others: see"
+    " [Bad rows](how-to/mapping/bad-rows.md). Not yet with joined targets and foreign keys between targets",
+    "bad_rows_per_table": "with `set_aside`: rows of one target table that may be set aside at a time; one more stops"
+    " the run",
+    "bad_rows_per_run": "with `set_aside`: rows of all tables that one run may set aside; one more stops it",
     "upkeep": "have the target look at a table once a dump has filled it: see"
     " [After a dump](how-to/pace.md#after-a-dump)",
 }
-_CHOICES = {"chunk_reading": ("driver", "executors"), "staging": ("auto", "driver", "executors")}
+_CHOICES = {
+    "chunk_reading": ("driver", "executors"),
+    "staging": ("auto", "driver", "executors"),
+    "bad_rows": (STOP, SET_ASIDE),
+}
 _NO_BOUND = {
     "max_active_sessions": "no bound",
     "max_replica_lag_s": "no bound",

@@ -12,6 +12,10 @@ MOST_WORKERS = 16
 """Workers of a dump at most: each is a thread and a connection."""
 
 
+STOP, SET_ASIDE = "stop", "set_aside"
+"""Values of ``bad_rows``: the run ends where the target refuses a row for what it holds, or goes on without it."""
+
+
 @dataclass(frozen=True, slots=True)
 class CaptureLimits:
     """Bounds of capture.
@@ -77,6 +81,9 @@ class ApplyLimits:
         staging_rows: from how many dump rows on a batch is large.
         slice_grains: how many grains of a joined target are read and mapped at a time, where one change
             reaches more.
+        bad_rows: ``STOP`` or ``SET_ASIDE``.
+        bad_rows_per_table: how many rows of one target table may be set aside at a time.
+        bad_rows_per_run: how many may be set aside, of all tables, by one process while it leads.
         upkeep: whether the target is to look at a table (``VACUUM (ANALYZE)``) once a dump has filled it.
     """
 
@@ -85,4 +92,7 @@ class ApplyLimits:
     staging: str = "auto"
     staging_rows: int = 20_000
     slice_grains: int = 20_000
+    bad_rows: str = STOP
+    bad_rows_per_table: int = 100
+    bad_rows_per_run: int = 1000
     upkeep: bool = True

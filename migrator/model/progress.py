@@ -90,6 +90,34 @@ class Filling:
 
 
 @dataclass(frozen=True, slots=True)
+class BadRow:
+    """A target row that was set aside: the target refused it, and has no row of its key.
+
+    Attributes:
+        target: name of the target table.
+        columns, key: its key's columns and their values, as text.
+        position: token of the place in the source's log with whose batch it was refused.
+        segment: last segment of that batch.
+        reason: the target's words.
+        row: the mapped row as text; the end of a long one is left out.
+        dropped: why an operator accepted that it isn't migrated; empty: nobody did.
+    """
+
+    target: str
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+    position: str
+    segment: int
+    reason: str
+    row: str
+    dropped: str = ""
+
+    def key_text(self) -> str:
+        """``name=value`` pairs of the key."""
+        return ", ".join(f"{name}={value}" for name, value in zip(self.columns, self.key, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
 class Checkpoint:
     """The state from which capture goes on after a restart. Stored in every manifest, never apart from the data.
 
@@ -112,6 +140,7 @@ class Checkpoint:
         mapped: a ledger's only: how each target's rows were mapped; None where that isn't known.
         filling: a ledger's only: the joined targets that are being filled piece by piece: how many pieces,
             and of rows of their grains' tables, are covered so far, and how many such rows there are.
+        bad_rows: a ledger's only: the rows that are set aside.
     """
 
     position: Position
@@ -127,6 +156,7 @@ class Checkpoint:
     awaited: tuple[tuple[str, TableId, str], ...] = field(default=(), compare=False)
     mapped: tuple[Mapped, ...] | None = field(default=None, compare=False)
     filling: tuple[Filling, ...] = field(default=(), compare=False)
+    bad_rows: tuple[BadRow, ...] = field(default=(), compare=False)
 
     def dump_of(self, table: TableId) -> TableDump | None:
         """Dump progress of one table, if the dump knows it."""
@@ -155,6 +185,7 @@ def without(checkpoint: Checkpoint, target: str) -> Checkpoint:
         checkpoint,
         fed=None if checkpoint.fed is None else tuple(pair for pair in checkpoint.fed if pair[0] != target),
         awaited=tuple(one for one in checkpoint.awaited if one[0] != target),
+        bad_rows=tuple(one for one in checkpoint.bad_rows if one.target != target),
         mapped=None
         if checkpoint.mapped is None
         else tuple(replace(one, written=False) if one.target == target else one for one in checkpoint.mapped),

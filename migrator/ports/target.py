@@ -11,7 +11,7 @@ from migrator.model.finding import Finding
 from migrator.model.fit import Rule
 from migrator.model.grants import NOTHING_BESIDE, Beside
 from migrator.model.ledger import Ledger
-from migrator.model.progress import Checkpoint
+from migrator.model.progress import BadRow, Checkpoint
 from migrator.model.segment import Link
 from migrator.model.target import TargetTable
 from migrator.ports.mirror import JoinedTarget, Mirror, MirrorRows
@@ -85,6 +85,7 @@ class TargetBatch:
         mirror: what the batch does to the mirror, which comes first.
         joined: given the mirror, maps the joined targets. It may give rows of one table in several parts.
         link: how it hangs on the event log: applied to a ledger that stands elsewhere it would leave a gap.
+        bad_rows: rows that were taken out of it because the target refuses them; their keys are among ``before``.
     """
 
     segment: int
@@ -93,6 +94,7 @@ class TargetBatch:
     mirror: tuple[MirrorRows, ...] = ()
     joined: Callable[[Mirror], Iterator[TargetRows]] | None = None
     link: Link | None = None
+    bad_rows: tuple[BadRow, ...] = ()
 
 
 class Target(Protocol):
@@ -137,8 +139,10 @@ class Target(Protocol):
         """Merges all rows and moves the ledger in one transaction, epoch checked under the ledger's row lock.
 
         Either everything of the batch is committed or nothing. An unknown outcome (connection lost around COMMIT)
-        is looked up in the ledger. Raises ``TargetError`` naming table, row and constraint, or that the ledger
-        doesn't stand where the batch begins; ``FencedError``; ``ConnectionFailed`` (retryable).
+        is looked up in the ledger. The ledger's ``bad_rows`` become ``columnar.bad_rows.still_bad`` of the batch.
+        Raises ``TargetError`` naming table, row and constraint, or that the ledger doesn't stand where the batch
+        begins; ``RowRefused`` where another version of one row may fit; ``FencedError``; ``ConnectionFailed``
+        (retryable).
         """
         ...
 

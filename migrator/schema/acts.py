@@ -143,9 +143,9 @@ class Acts:
         with connected(self._engine) as connection:
             try:
                 note(
-                    lambda sql, parameters: connection.execute(text(sql), _named(parameters)),
+                    lambda sql, parameters: connection.execute(text(sql), named(parameters)),
                     lambda sql, parameters: [
-                        tuple(row) for row in connection.execute(text(sql), _named(parameters))
+                        tuple(row) for row in connection.execute(text(sql), named(parameters))
                     ],
                     self._sql,
                     row,
@@ -161,7 +161,7 @@ class Acts:
             try:
                 if not self._exists(connection):
                     return []
-                found = connection.execute(text(query), _named([self._migration, limit])).fetchall()
+                found = connection.execute(text(query), named([self._migration, limit])).fetchall()
             except DBAPIError as error:
                 raise self._refused(error) from None
         return [Act(_utc(at), *rest) for at, _, *rest in reversed(found)]
@@ -172,7 +172,7 @@ class Acts:
             try:
                 exists = self._exists(connection)
                 query = text(self._sql.last_lead)
-                last = connection.execute(query, _named([self._migration])).fetchall() if exists else []
+                last = connection.execute(query, named([self._migration])).fetchall() if exists else []
             except DBAPIError as error:
                 raise self._refused(error) from None
         ours = (_cut(socket.gethostname()), os.getpid())
@@ -192,7 +192,8 @@ class Acts:
         )
 
 
-def _named(parameters: Sequence[Any]) -> dict[str, Any]:
+def named(parameters: Sequence[Any]) -> dict[str, Any]:
+    """Parameters by the names that the statements of short connections have for them."""
     return {f"v{number}": value for number, value in enumerate(parameters, 1)}
 
 

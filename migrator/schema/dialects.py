@@ -22,6 +22,7 @@ class ControlDialect:
         schemas: whether a target's control tables have a schema of their own; else they are in its database.
         ledger: name of a target's ledger.
         history: name of its history.
+        read_document, stored_document: the ledger's document as text, and as it is written from ``:v1``.
         has_history: query whether that is there.
         now: the time of a row in it, in UTC where it has no zone.
         alone: statement that waits for other processes which make the same tables.
@@ -38,6 +39,8 @@ class ControlDialect:
     schemas: bool
     ledger: str
     history: str
+    read_document: str
+    stored_document: str
     has_history: str
     now: str
     alone: str
@@ -74,6 +77,8 @@ _MYSQL = ControlDialect(
     schemas=False,
     ledger=MYSQL_LEDGER,
     history=MYSQL_HISTORY,
+    read_document="checkpoint",
+    stored_document=":v1",
     has_history="SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()"
     f" AND table_name = '{MYSQL_HISTORY}'",
     now="UTC_TIMESTAMP()",
@@ -92,6 +97,8 @@ DIALECTS: Mapping[str, ControlDialect] = {
         schemas=True,
         ledger=f"{CONTROL_SCHEMA}.ledger",
         history=f"{CONTROL_SCHEMA}.history",
+        read_document="CAST(checkpoint AS text)",
+        stored_document="CAST(:v1 AS jsonb)",
         has_history="SELECT pg_catalog.to_regclass('migrator.history') IS NOT NULL",
         now="now()",
         alone="SELECT pg_advisory_lock(hashtextextended('migrator control tables', 0))",

@@ -41,6 +41,7 @@ from migrator.ports.requests import RequestStore
 from migrator.ports.sequences import TargetNumbers
 from migrator.ports.source import SourceCatalog
 from migrator.run.analysed import source_tables
+from migrator.run.apply.set_aside import with_rows_aside
 from migrator.run.apply.surrogates import with_key_maps
 from migrator.run.beside import beside
 from migrator.run.capture.retention_watch import RetentionWatch
@@ -116,9 +117,9 @@ def parts(
     catalog, ports = source_parts(settings, step, executors_read(settings))
     loaded = load(settings.mapping, lambda: spark(settings, master, conf))
     surrogates = {mapped.name: dict(mapped.surrogates) for mapped in loaded if mapped.surrogates}
-    target, stager = with_key_maps(
-        *target_writer(settings, step), surrogates, lambda: target_key_maps(settings)
-    )
+    writer, stager = target_writer(settings, step)
+    writer = with_rows_aside(writer, settings.apply, step)
+    target, stager = with_key_maps(writer, stager, surrogates, lambda: target_key_maps(settings))
     return Parts(
         mapping=loaded,
         catalog=catalog,

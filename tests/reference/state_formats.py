@@ -43,7 +43,7 @@ _NODES: Mapping[str, str] = {
     "requests": "[dump requests](#dump-requests)",
     "progress": "[progress](#progress)",
 }
-_OF_A_LEDGER = frozenset({"fed", "awaited", "mapped", "filling"})
+_OF_A_LEDGER = frozenset({"fed", "awaited", "mapped", "filling", "bad_rows"})
 
 
 _RESET = (

@@ -154,6 +154,15 @@ KINDS = (
         ),
     ),
     Kind(
+        "look after rows that are set aside",
+        r"migrator rows|bad_rows|rows be set aside",
+        (
+            LIVE + "runs/test_bad_rows.py::test_bad_rows_from_the_first_dump_to_the_hand_over",
+            LIVE + "runs/test_bad_rows.py::test_more_than_may_be_stops_and_the_remedy_goes_on",
+            LIVE + "runs/test_bad_rows.py::test_tied_tables_are_refused_by_name_and_the_remedy_goes_on",
+        ),
+    ),
+    Kind(
         "make, alter or empty a table, or what is on it",
         r"ALTER (TABLE|SEQUENCE)|CREATE (DATABASE|SCHEMA|TRIGGER)|DROP (TABLE|TRIGGER|RULE|VIEW)|TRUNCATE"
         r"|DELETE FROM|primary key"

@@ -109,7 +109,7 @@ class Rotation:
             open_keys=counts.set_aside,
             columns=compared,
             all_columns=compared + len(own.uncompared_columns),
-            differing=counts.different + counts.missing + counts.extra + counts.duplicate,
+            differing=counts.different + counts.missing + counts.extra + counts.duplicate + counts.bad_rows,
             report=str(kept) if kept.is_dir() else "",
             reason=own.reason,
         )

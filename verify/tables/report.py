@@ -21,7 +21,7 @@ from verify.tables.result import FORMAT, Sample, TableResult, VerifyResult
 from verify.verdict import Verdict
 
 MEND = "migrator repair"
-_STATUSES = ("equal", "different", "missing", "extra", "duplicate", "set_aside")
+_STATUSES = ("equal", "different", "missing", "extra", "duplicate", "set_aside", "bad_rows")
 
 
 def write_reports(result: VerifyResult, directory: Path, mend: str = MEND) -> None:

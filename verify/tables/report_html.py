@@ -8,7 +8,7 @@ from verify.report import page
 from verify.tables.findings.likely import likely_causes
 from verify.tables.result import Sample, TableResult, VerifyResult
 
-_SEGMENTS = ("equal", "different", "missing", "extra", "duplicate", "set_aside")
+_SEGMENTS = ("equal", "different", "missing", "extra", "duplicate", "set_aside", "bad_rows")
 _OPEN_MAX = 10
 """Entries of the difference browser that are open at first, if there are no more."""
 

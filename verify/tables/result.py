@@ -146,9 +146,9 @@ CANNOT_DETECT = (
 
 
 def table_verdict(counts: Counts, unknown: str) -> Verdict:
-    """Returns *different* if a key was settled as not equal, else *unknown* if a key is open or the table was not
-    compared, else *equal*."""
-    if counts.different or counts.missing or counts.extra or counts.duplicate:
+    """Returns *different* if a key was settled as not equal or has its row set aside, else *unknown* if a key is
+    open or the table was not compared, else *equal*."""
+    if counts.different or counts.missing or counts.extra or counts.duplicate or counts.bad_rows:
         return Verdict.DIFFERENT
     if unknown or counts.set_aside:
         return Verdict.UNKNOWN

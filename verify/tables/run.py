@@ -19,6 +19,7 @@ from transforms.registry import TargetMapping
 from verify.readers.engines import JUDGED, source_reader, target_reader
 from verify.readers.snapshot import SourceSnapshot
 from verify.settings import ServerSettings
+from verify.tables.compare.compare import Counts
 from verify.tables.compare.key_maps import KeyMapReader, numbered
 from verify.tables.compare.spark_failure import named_failure
 from verify.tables.findings.differing import DIFFERING_FILE, write_differing
@@ -31,7 +32,7 @@ from verify.tables.rounds.progress import TableProgress
 from verify.tables.rounds.watch import WITHIN_S, Watch
 from verify.tables.sweeps.chunk_sweep import CHUNK_ROWS
 from verify.tables.sweeps.lanes import LANES
-from verify.tables.unsettled import not_judged, not_settled, settled_by
+from verify.tables.unsettled import not_judged, not_migrated, not_settled, settled_by
 from verify.verdict import Verdict, overall_verdict
 
 _SPARK_REMEDY = "see Spark's log; if memory or disk ran out, give it more, or verify fewer tables at once"
@@ -190,7 +191,7 @@ def _table(
     snapshot: SourceSnapshot | None,
     scratch: Path,
 ) -> TableResult:
-    counts = table.counts()
+    counts = _apart(table)
     differing, shape = table.differing(), table.shape
     columns = explain(differing, shape, table.columns) if differing is not None and shape else ()
     samples: tuple[Sample, ...] = ()
@@ -202,6 +203,8 @@ def _table(
     verdict = table_verdict(counts, reason)
     if verdict is Verdict.UNKNOWN and not reason:
         reason = not_settled(table, counts, rounds)
+    elif counts.bad_rows:
+        reason = "; ".join(filter(None, (reason, not_migrated(table.bad_rows))))
     return TableResult(
         target=table.target.name,
         sources=table.target.sources,
@@ -218,6 +221,12 @@ def _table(
         method=table.method,
         remedy=settled_by(table, rounds) if verdict is Verdict.UNKNOWN else "",
     )
+
+
+def _apart(table: TableProgress) -> Counts:
+    """The numbers, rows that are set aside counted as such alone."""
+    counts = table.counts()
+    return replace(counts, missing=counts.missing - table.missing_bad_rows()) if counts.bad_rows else counts
 
 
 def _remedy(tables: Sequence[TableResult]) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from migrator.model.progress import BadRow
 from verify.tables.compare.compare import Counts
 from verify.tables.rounds.live import Round
 from verify.tables.rounds.progress import TableProgress
 
 CATCH_UP = "start `migrator run`, wait until it has caught up, then verify again"
+_NAMED = 10
 _MORE_TIME = "give it more time (--within), or name fewer tables (--table)"
 _IF_IT_LAGS = "if the target lags, let `migrator run` catch up first"
 
@@ -37,6 +39,13 @@ def not_settled(table: TableProgress, counts: Counts, rounds: Sequence[Round]) -
         return f"{counts.set_aside} keys differ, but {last.detail}"
     whole = "; --whole reads one snapshot of each side" if table.apart and table.sizes else ""
     return f"{counts.set_aside} keys did not settle in {len(rounds)} rounds{whole}"
+
+
+def not_migrated(rows: Sequence[BadRow]) -> str:
+    """Says which keys have no row in the target because that refused theirs."""
+    keys = "; ".join(f"{one.key_text()}{' (dropped)' if one.dropped else ''}" for one in rows[:_NAMED])
+    more = f"; and {len(rows) - _NAMED:,} more" if len(rows) > _NAMED else ""
+    return f"{len(rows):,} rows are set aside, the target has none of them (`migrator rows set-aside`): {keys}{more}"
 
 
 def settled_by(table: TableProgress, rounds: Sequence[Round]) -> str:

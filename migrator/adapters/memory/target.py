@@ -13,7 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from migrator.errors import FencedError, TargetError
+from migrator.columnar.bad_rows import key_at, still_bad
+from migrator.errors import FencedError, TargetError, of_row
 from migrator.model.finding import Finding
 from migrator.model.fit import Rule
 from migrator.model.grants import NOTHING_BESIDE, Beside
@@ -50,6 +51,7 @@ class MemoryDatabase:
         ledger: present ledger.
         history: every commit, oldest first.
         remakes: how often a table was dropped and made again, by its name.
+        refuses: of table and row, why that isn't taken; empty: it is.
     """
 
     tables: tuple[TargetTable, ...]
@@ -57,6 +59,7 @@ class MemoryDatabase:
     rows: dict[TableId, dict[Key, Row]] = field(default_factory=dict)
     history: list[Commit] = field(default_factory=list)
     remakes: dict[str, int] = field(default_factory=dict)
+    refuses: Callable[[str, Row], str] = lambda table, row: ""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -129,17 +132,30 @@ class MemoryTarget:
                     cause=f"the ledger stands at segment {ledger.segment}",
                     remedy="this is a defect of the apply loop: please report it",
                 )
+            self._refuse(batch)
             changed = {
                 rows.table.id: _merge(database.rows.get(rows.table.id, {}), rows) for rows in batch.rows
             }
             self._step("target.merged")
             for table, keys in changed.items():
                 _store(database.rows.setdefault(table, {}), keys)
+            held = () if ledger.checkpoint is None else ledger.checkpoint.bad_rows
+            checkpoint = replace(batch.checkpoint, bad_rows=still_bad(held, batch.rows, batch.bad_rows))
             database.ledger = Ledger(
-                ledger.migration, self._epoch, batch.segment, batch.checkpoint, identity(batch.link)
+                ledger.migration, self._epoch, batch.segment, checkpoint, identity(batch.link)
             )
-            database.history.append(Commit(self._epoch, batch.segment, batch.checkpoint, changed))
+            database.history.append(Commit(self._epoch, batch.segment, checkpoint, changed))
         self._step("target.committed")
+
+    def _refuse(self, batch: TargetBatch) -> None:
+        """Raises ``RowRefused`` for the first row that the database doesn't take."""
+        for rows in batch.rows:
+            for part in (rows.chunk, rows.after):
+                for number, row in enumerate(python_rows(part)):
+                    cause = self._database.refuses(rows.table.id.name, row)
+                    if cause:
+                        error = TargetError(f"the target refuses a row of {rows.table.id}", cause=cause)
+                        raise of_row(error, str(rows.table.id), key_at(part, rows.table.key, number))
 
     def fill(self, piece: Callable[[Mirror], Iterator[TargetRows]]) -> None:
         """Raises ``TargetError``: there is no mirror in memory."""

@@ -15,7 +15,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from migrator.model.codecs.fed_codec import fed_from_json, fed_to_json, filling_from_json, filling_to_json
+from migrator.model.codecs.fed_codec import (
+    bad_rows_from_json,
+    bad_rows_to_json,
+    fed_from_json,
+    fed_to_json,
+    filling_from_json,
+    filling_to_json,
+)
 from migrator.model.event import Key, Value
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
@@ -77,6 +84,7 @@ def checkpoint_to_json(checkpoint: Checkpoint) -> dict[str, Any]:
         "notes": [[_table(table), text_to_json(text)] for table, text in checkpoint.notes],
         **fed_to_json(checkpoint),
         **filling_to_json(checkpoint),
+        **bad_rows_to_json(checkpoint),
     }
 
 
@@ -100,6 +108,7 @@ def checkpoint_from_json(document: Json) -> Checkpoint:
             ),
             **fed_from_json(document),
             **filling_from_json(document),
+            **bad_rows_from_json(document),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise damaged("checkpoint", error) from error

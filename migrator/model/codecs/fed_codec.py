@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from migrator.model.progress import Checkpoint, Filling, Mapped, TableIdentity
+from migrator.model.progress import BadRow, Checkpoint, Filling, Mapped, TableIdentity
 from migrator.model.table import TableId
 
 
@@ -44,6 +44,32 @@ def filling_to_json(checkpoint: Checkpoint) -> dict[str, Any]:
 def filling_from_json(document: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of a ``Checkpoint``. Inverse of ``filling_to_json``."""
     return {"filling": tuple(Filling(*one) for one in document["filling"])} if "filling" in document else {}
+
+
+def bad_rows_to_json(checkpoint: Checkpoint) -> dict[str, Any]:
+    """Nothing where no row is set aside."""
+    if not checkpoint.bad_rows:
+        return {}
+    return {
+        "bad_rows": [
+            [
+                *(one.target, list(one.columns), list(one.key)),
+                *(one.position, one.segment, one.reason, one.row, one.dropped),
+            ]
+            for one in checkpoint.bad_rows
+        ]
+    }
+
+
+def bad_rows_from_json(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of a ``Checkpoint``. Inverse of ``bad_rows_to_json``."""
+    if "bad_rows" not in document:
+        return {}
+    found = (
+        BadRow(target, tuple(columns), tuple(key), *rest)
+        for target, columns, key, *rest in document["bad_rows"]
+    )
+    return {"bad_rows": tuple(found)}
 
 
 def _mapped_to_json(mapped: Sequence[Mapped]) -> dict[str, Any]:

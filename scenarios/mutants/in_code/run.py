@@ -19,12 +19,42 @@ _STRUCTURE = (
     "tests/unit/sources/binlog/test_altered_columns.py",
 )
 
+_ASIDE = ("tests/unit/run/apply/test_set_aside.py",)
+
 RUN = (
     *mutants_of(
         "migrator/run/lead/read_again.py", ("tests/unit/run/lead/test_read_again.py",),
         ("a swap is met for ever", "if said == self._answered:", "if False:"),
         ("what was met is forgotten before it is answered", "(self.tables if segments == self._answered_at else frozenset())", "frozenset()"),
         ("whoever wants to be asked isn't", "if not self._wanted:", "if False:"),
+    ),
+    *mutants_of(
+        "migrator/columnar/bad_rows.py", _ASIDE,
+        ("a later version that fits leaves the record", "one.key not in named.get(one.target, frozenset())", "True"),
+        ("a delete leaves the record", "parts = (here(rows.chunk), rows.before, rows.after,", "parts = (here(rows.chunk), None, rows.after,"),
+        ("a table that is emptied keeps its records", "one.target not in emptied and", "True and"),
+        ("what was refused leaves no record", "return (*kept, *refused)", "return tuple(kept)"),
+        ("the old row of a bad one is kept", "if before is None or key not in key_texts(before, name):", "if False:"),
+        ("an older dump row is taken for the newest version", "if dumped and logged:", "if False:"),
+        ("of two rows of one key the first is bad", "if len(dumped) + len(logged) != 1:", "if not dumped and not logged:"),
+        ("other rows go with the bad one", "kept[list(places)] = False", "kept[list(places)[0] :] = False"),
+    ),
+    *mutants_of(
+        "migrator/adapters/memory/target.py", _ASIDE,
+        ("records stand for what was set aside before alone", "still_bad(held, batch.rows, batch.bad_rows)", "still_bad(held, batch.rows, ())"),
+        ("records are written apart from the rows", "replace(batch.checkpoint, bad_rows=still_bad(held, batch.rows, batch.bad_rows))", "batch.checkpoint"),
+    ),
+    *mutants_of(
+        "migrator/run/apply/set_aside.py", _ASIDE,
+        ("any number of rows goes aside", "if number > most:", "if False:"),
+        ("rows of earlier batches don't count", "still_bad(self._held, rows, bad) if", "still_bad((), rows, bad) if"),
+        ("a run's rows aren't counted", "self._in_run += len(bad)", "pass"),
+        ("the first leader's records are forgotten", "self._held = () if ledger.checkpoint is None else ledger.checkpoint.bad_rows", "self._held = ()"),
+        ("a row that isn't in the batch is set aside", "        raise refusal\n", "        return batch, None\n"),
+        ("joined targets are let in", "if beside.mirror:", "if False:"),
+        ("tied tables are let in", "tied = {table.id.name for table in tables if table.references}", "tied = set()"),
+        ("staged rows are brought in the transaction", "_here(rows) if rows.table.id.name in known else rows", "rows"),
+        ("stop sets rows aside", "if limits.bad_rows == SET_ASIDE else target", "if limits.bad_rows else target"),
     ),
     *mutants_of(
         "migrator/run/capture/loop.py", ("tests/unit/run/capture/test_capture_loop.py",),

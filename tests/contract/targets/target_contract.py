@@ -12,6 +12,7 @@ import pytest
 from migrator.errors import FencedError, TargetError
 from migrator.model.segment import Link
 from migrator.ports.target import TargetBatch
+from tests.contract.targets.target_bad_rows_contract import TargetBadRowsContract
 from tests.contract.targets.target_deadlock_contract import TargetDeadlockContract
 from tests.contract.targets.target_foreign_keys_contract import TargetForeignKeysContract
 from tests.contract.targets.target_lost_contract import TargetLostContract
@@ -27,7 +28,11 @@ def link_to(applier: Applier, link: Link, after: Rows, segment: int = 1) -> None
 
 
 class TargetContract(
-    TargetForeignKeysContract, TargetLostContract, TargetDeadlockContract, TargetRefusalsContract
+    TargetForeignKeysContract,
+    TargetLostContract,
+    TargetDeadlockContract,
+    TargetRefusalsContract,
+    TargetBadRowsContract,
 ):
     """The tests of ledger, transaction and rows, of foreign keys, lost connections, deadlocks and refusals.
 

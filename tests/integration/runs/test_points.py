@@ -37,6 +37,7 @@ KILLED_ELSEWHERE = {
     "joined.filled": "test_joined_points_may_be_killed",
     "fill.mapped": "test_points_of_pieces_may_be_killed",
     "fill.committed": "test_points_of_pieces_may_be_killed",
+    "target.refused": "test_bad_rows.py: test_killed_at_any_point_exactly_the_bad_rows_are_aside",
     "target.unknown": "test_killed_before_a_lost_commit_is_looked_up",
     "reset.noted": RESET,
     "reset.marked": RESET,

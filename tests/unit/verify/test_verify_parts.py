@@ -185,6 +185,7 @@ def test_shown() -> None:
         (Counts(compared=5, equal=4, missing=1, set_aside=1), "", Verdict.DIFFERENT),
         (Counts(compared=1, duplicate=1), "", Verdict.DIFFERENT),
         (Counts(compared=1, extra=1), "", Verdict.DIFFERENT),
+        (Counts(compared=5, equal=5, bad_rows=1), "", Verdict.DIFFERENT),
         (Counts(compared=1, different=1), "", Verdict.DIFFERENT),
     ],
 )

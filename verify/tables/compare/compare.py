@@ -65,7 +65,11 @@ class Sides:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Keys by outcome; ``compared`` is their sum without ``set_aside``."""
+    """Keys by outcome; ``compared`` is their sum without ``set_aside`` (not settled).
+
+    ``bad_rows``: keys without a row in the target, which the ledger names because the target refused their rows;
+    they are none of the ``missing``.
+    """
 
     compared: int = 0
     equal: int = 0
@@ -74,6 +78,7 @@ class Counts:
     extra: int = 0
     duplicate: int = 0
     set_aside: int = 0
+    bad_rows: int = 0
 
 
 @dataclass(frozen=True, slots=True)

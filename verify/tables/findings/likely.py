@@ -10,6 +10,7 @@ _WHOLE_ROWS = {
     "missing": "no target row: lost on the way, or deleted in the target",
     "extra": "no source row: a delete was lost, or the row was written into the target by someone else",
     "duplicate": "several rows of one key: the mapping makes them, or the target lacks its key",
+    "bad_rows": "refused by the target, and set aside by the run (`migrator rows set-aside`)",
     "set_aside": "not settled: kept changing, or the target did not follow",
 }
 

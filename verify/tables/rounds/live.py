@@ -183,6 +183,9 @@ class LiveComparison:
             if ledger is None or ledger.checkpoint is None:
                 table.unknown = "the ledger is empty: nothing was applied yet"
                 continue
+            table.bad_rows = tuple(
+                one for one in ledger.checkpoint.bad_rows if one.target == table.target.name
+            )
             for name in table.target.sources:
                 dump = ledger.checkpoint.dump_of(TableId(self.source_schema, name))
                 if dump is None or not dump.done:

@@ -32,6 +32,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from migrator.model.progress import BadRow
 from transforms.registry import TargetMapping
 from verify.readers.chunk_keys import Piece
 from verify.readers.snapshot import TargetColumnText
@@ -134,6 +135,7 @@ class TableProgress:
             none, with the reason.
         owners: the buckets that had those keys; None if they have to be found.
         method: the way it was verified, for the report.
+        bad_rows: the rows that the ledger named as set aside when the target was read last.
         cut: whether the time was up before its rows were read once.
         late: how the two sides stood when the time was up before everything was settled; else empty.
     """
@@ -162,6 +164,7 @@ class TableProgress:
     buckets: BucketPlan | str | None = None
     owners: frozenset[Bucket] | None = None
     method: str = ""
+    bad_rows: tuple[BadRow, ...] = ()
     cut: bool = False
     late: str = ""
 
@@ -296,7 +299,27 @@ class TableProgress:
         found = {
             status: self.statuses.get(status, 0) for status in (EQUAL, DIFFERENT, MISSING, EXTRA, DUPLICATE)
         }
-        return Counts(compared=sum(found.values()), set_aside=self.aside_keys, **found)
+        return Counts(
+            compared=sum(found.values()),
+            set_aside=self.aside_keys,
+            bad_rows=0 if self.unknown else len(self.bad_rows),
+            **found,
+        )
+
+    def missing_bad_rows(self) -> int:
+        """Counts the keys settled as missing whose rows are set aside."""
+        differing = self.differing()
+        if differing is None or self.shape is None or not self.bad_rows:
+            return 0
+        names = key_names(self.shape)
+        keys = {
+            f"__bad_{i}": pa.array([one.key[one.columns.index(name)] for one in self.bad_rows], pa.string())
+            for i, name in enumerate(self.shape.key)
+        }
+        wanted = differing.sparkSession.createDataFrame(pa.table(keys))
+        same = [F.col(name).eqNullSafe(F.col(f"__bad_{i}")) for i, name in enumerate(names)]
+        condition = reduce(lambda a, b: a & b, same)
+        return differing.where(F.col(STATUS) == MISSING).join(wanted, condition, "left_semi").count()
 
     def differing(self) -> DataFrame | None:
         """All rows settled as not equal, or None."""

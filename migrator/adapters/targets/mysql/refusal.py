@@ -23,6 +23,10 @@ NO_PRIVILEGE = frozenset({1044, 1142, 1143, 1227, 1370})
 _RETRYABLE = frozenset(
     {1020, 1021, 1040, 1114, 1203, LOCK_WAIT, 1206, 1213, 1317, 1615, 1637, 1969, 3024, 3572}
 )
+# A value that a type doesn't take, NULL, a CHECK constraint: nothing but the row itself is to blame.
+_CONTENT = frozenset(
+    {1048, 1264, 1265, 1292, 1300, 1366, 1367, 1406, 1411, 1526, 1690, 3140, 3141, 3819, 4025, 4161}
+)
 _CONSTRAINT = re.compile(r"(?:Check constraint '(.+?)' is violated|CONSTRAINT `(.+?)` failed)")
 _DUPLICATE = re.compile(r"^Duplicate entry '(.*)' for key '(.*)'$", re.DOTALL)
 
@@ -48,6 +52,10 @@ class Refusal(StatementRefused):
     def retryable(self) -> bool:
         """Tells whether another try without any change may succeed. The transaction may be over already."""
         return self.code in _RETRYABLE
+
+    def of_content(self) -> bool:
+        """Tells whether the row is refused for what it holds, whatever other rows and our code do."""
+        return self.code in _CONTENT
 
     def constraint(self) -> str:
         """The CHECK constraint that is named, or empty."""

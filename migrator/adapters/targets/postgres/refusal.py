@@ -28,6 +28,8 @@ NO_SCHEMA_OR_TABLE = frozenset({"3F000", "42P01"})
 _RETRYABLE_CLASSES = ("40", "53", "55", "57")
 _LOST = ("08", "57P0")  # no connection, shut down, ended by an administrator
 _ROW_CLASSES = ("22", "23", "44", "P0", "XX")
+_CONTENT = ("22", "23502", "23514")
+"""A value that a type doesn't take, NULL, a CHECK constraint: nothing but the row itself is to blame."""
 # The server speaks its own language (lc_messages), so only the punctuation is relied on.
 _COPY_LINE = re.compile(r"COPY .*?, \S+ (\d+)(?:, \S+ (.+?)(?:: .*)?)?$", re.MULTILINE)
 
@@ -63,6 +65,10 @@ class Refusal(StatementRefused):
     def about_a_row(self) -> bool:
         """Tells whether some row's content is to blame."""
         return self.sqlstate[:2] in _ROW_CLASSES
+
+    def of_content(self) -> bool:
+        """Tells whether the row is refused for what it holds, whatever other rows and our code do."""
+        return self.sqlstate.startswith(_CONTENT)
 
     def copy_line(self) -> int | None:
         """Number (from 1) of the COPY row the server names, if it does."""

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from migrator.columnar.bad_rows import key_at
 from migrator.columnar.shown import key_text, shown
-from migrator.errors import CORRECTED_MAPPING, TargetError
+from migrator.errors import CORRECTED_MAPPING, TargetError, of_row
 from migrator.model.table import TableId
 from migrator.model.target import TargetTable
 
@@ -99,12 +100,13 @@ def named_row(
         return error
     place = key_text(key, [shown(rows[name][first]) for name in key])
     table = error.where.removesuffix(f".{column}")
-    return TargetError(
+    named = TargetError(
         error.what,
         where=f"{table}, {place}, column {column}, value {shown(values[first])!r}",
         cause=found.cause,
         remedy=error.remedy,
     )
+    return of_row(named, table, key_at(rows, key, first))
 
 
 def one_key(table: TableId, key: Sequence[str], found: Sequence[object], compares: str) -> TargetError:

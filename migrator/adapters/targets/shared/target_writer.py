@@ -19,6 +19,7 @@ from migrator.adapters.targets.shared.refused import (
     temporary,
 )
 from migrator.adapters.targets.shared.settings import CommonSettings
+from migrator.columnar.bad_rows import still_bad
 from migrator.errors import ConnectionFailed, TargetError
 from migrator.model.ledger import Ledger
 from migrator.model.lineage import due, identity
@@ -267,7 +268,10 @@ class TargetWriter(ABC, Generic[SessionT, StructureT, PreparedT]):
         filling = self._merge(session, batch, prepared, partial)
         self._check_unchanged(session)
         self._step("target.merged")
-        checkpoint = replace(batch.checkpoint, filling=filling)
+        # What is set aside is read under the ledger's lock, and written with the rows: neither is there alone.
+        held_aside = known.bad_rows if known is not None else ()
+        aside = still_bad(held_aside, batch.rows, batch.bad_rows)
+        checkpoint = replace(batch.checkpoint, filling=filling, bad_rows=aside)
         self._ledger.move(session, self._migration, batch.segment, checkpoint, segment_id)
         self._step("target.moved")
         self._check_whole(session)

@@ -14,9 +14,10 @@ from migrator.adapters.targets.mysql.rows.prepared import Prepared
 from migrator.adapters.targets.mysql.session import Session
 from migrator.adapters.targets.shared.refused import CORRECT_REMEDY, first_refused, temporary
 from migrator.adapters.targets.shared.rows import TELL_APART_REMEDY, compared_by, duplicate
+from migrator.columnar.bad_rows import key_at
 from migrator.columnar.shown import key_text
 from migrator.connections.mysql.settings import PACKET_OVERFLOW
-from migrator.errors import CORRECTED_MAPPING, TargetError
+from migrator.errors import CORRECTED_MAPPING, TargetError, of_row
 
 _LOADED_ROW = re.compile(r"\bat row (\d+)")
 _LOADED_COLUMN = re.compile(r"'(?:[^']*\.)?c(\d+)'|`c(\d+)`")
@@ -92,10 +93,14 @@ def _not_unique(session: Session, refusal: Refusal, prepared: Prepared, staged: 
     values, index = refusal.duplicate()
     names = dict(prepared.structure.indexes).get(index, ())
     shown = f"({', '.join(names)})=({values})"
-    key = ""
+    key, ours = "", None
     if names and set(names) <= set(prepared.merge.written):
         found = session.rows(prepared.merge.keys_with(staged, names), [values])
         key = key_text(prepared.merge.key, list(found[0])) if found else ""
+        if found and set(names) != set(
+            prepared.merge.key
+        ):  # else two source rows have one key: neither is bad
+            ours = tuple(map(str, found[0]))
     storages = [prepared.structure.column(name) for name in names]
     compares = compared_by(
         [
@@ -104,13 +109,14 @@ def _not_unique(session: Session, refusal: Refusal, prepared: Prepared, staged: 
             if one is not None and not one.exact
         ]
     )
-    return TargetError(
+    error = TargetError(
         f"a new row of {prepared.id} exists already: {shown}",
         where=f"{prepared.id}{', ' + key if key else ''}, {shown}, constraint {index}",
         cause=f"two source rows map to it, or somebody else wrote it{compares} ({refusal.cause()})",
         remedy="correct the mapping so that each source row has its own key, or remove the foreign row and repair"
         f"{CORRECTED_MAPPING}",
     )
+    return of_row(error, str(prepared.id), ours)
 
 
 def _row_error(
@@ -119,7 +125,7 @@ def _row_error(
     key = "" if row is None else prepared.key_of(row)
     place = f"column {column}{prepared.value_of(row, column)}" if column else ""
     parts = [key, place, f"constraint {constraint}" if constraint else ""]
-    return TargetError(
+    error = TargetError(
         f"the target refuses a row of {prepared.id}",
         where=", ".join([str(prepared.id), *(part for part in parts if part)]),
         cause=refusal.cause(),
@@ -127,6 +133,9 @@ def _row_error(
         if refusal.code in (TOO_LARGE, PACKET_OVERFLOW)
         else CORRECT_REMEDY,
     )
+    if row is None or not refusal.of_content():
+        return error
+    return of_row(error, str(prepared.id), key_at(prepared.source, prepared.merge.key, row))
 
 
 def _rows_in(prepared: Prepared, staged: str) -> tuple[int, int]:

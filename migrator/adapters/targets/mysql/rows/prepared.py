@@ -23,7 +23,8 @@ from migrator.adapters.targets.shared.rows import (
     row_twice,
     together,
 )
-from migrator.errors import TargetError
+from migrator.columnar.bad_rows import key_at
+from migrator.errors import TargetError, of_row
 from migrator.ports.target import TargetRows
 
 
@@ -83,12 +84,15 @@ class Prepared(PreparedRows[Structure]):
             if storage is None or storage.column.nullable or not values.null_count:
                 continue
             row = int(pc.index(values.is_null(), True).as_py())
-            raise TargetError(
+            error = TargetError(
                 f"the target refuses a row of {self.id}",
                 where=f"{self.id}, {self.key_of(row)}, column {name}",
                 cause=f"column {name} is NOT NULL, and the mapping gives NULL",
                 remedy=CORRECT_REMEDY,
             )
+            bad = name not in self.structure.table.key
+            key = key_at(self.source, self.structure.table.key, row) if bad else None
+            raise of_row(error, str(self.id), key)
 
 
 def prepare(structure: Structure, rows: TargetRows, staging: StagingTables) -> Prepared | None:

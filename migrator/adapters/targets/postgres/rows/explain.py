@@ -22,8 +22,9 @@ from migrator.adapters.targets.postgres.rows.prepared import Prepared
 from migrator.adapters.targets.postgres.session import Session
 from migrator.adapters.targets.shared.refused import CORRECT_REMEDY, first_refused, temporary
 from migrator.adapters.targets.shared.rows import compared_by, duplicate, one_key
+from migrator.columnar.bad_rows import key_at
 from migrator.columnar.shown import key_text
-from migrator.errors import CORRECTED_MAPPING, BesideError, TargetError
+from migrator.errors import CORRECTED_MAPPING, BesideError, TargetError, of_row
 
 _DETAIL_KEY = re.compile(r"\((.*?)\)=\((.*)\) ", re.DOTALL)
 # The words around it are the server's language; it names a function as it is called, with its schema.
@@ -122,7 +123,7 @@ def not_kept(prepared: Prepared, column: str, row: Sequence[object]) -> TargetEr
     storage, key = prepared.structure.column(column), prepared.structure.table.key
     kind = "" if storage is None else storage.column.native_type
     text = str(row[-1])
-    return TargetError(
+    error = TargetError(
         f"a value can't be stored in column {column} of {prepared.id} ({kind}) without loss",
         where=f"{prepared.id}, {key_text(key, list(row[:-1]))}, column {column}, value"
         f" {text if len(text) <= _SHOWN else text[:_SHOWN] + '...'!r}",
@@ -130,31 +131,40 @@ def not_kept(prepared: Prepared, column: str, row: Sequence[object]) -> TargetEr
         remedy="round or cut it in the mapping if that is meant, or give the column a wider type; positions are kept,"
         f" nothing was written{CORRECTED_MAPPING}",
     )
+    return of_row(error, str(prepared.id), tuple(map(str, row[:-1])))
 
 
 def _not_unique(session: Session, refusal: Refusal, prepared: Prepared) -> TargetError:
     found = _DETAIL_KEY.search(refusal.detail)
     key = f"({found[1]})=({found[2]})" if found else ""
     compares = compared_by(session.rows(_COMPARES, [refusal.constraint, prepared.merge.target]))
-    return TargetError(
+    error = TargetError(
         f"a new row of {prepared.id} exists already: {key or refusal.message}",
         where=f"{prepared.id}, {key}, constraint {refusal.constraint}",
         cause=f"two source rows map to it, or somebody else wrote it{compares} ({refusal.cause()})",
         remedy="correct the mapping so that each source row has its own key, or remove the foreign row and repair"
         f"{CORRECTED_MAPPING}",
     )
+    table = prepared.structure.table
+    if found is None or set(found[1].split(", ")) == set(table.key):
+        return error  # two source rows of one key: neither is bad by itself
+    ours = _values_of_key(session, refusal, prepared)
+    return of_row(error, str(prepared.id), tuple(map(str, ours)) if ours else None)
 
 
 def _row_error(refusal: Refusal, prepared: Prepared, key: str, row: int | None = None) -> TargetError:
     constraint = f", constraint {refusal.constraint}" if refusal.constraint else ""
     column = refusal.column or _target_column(refusal, prepared)
     place = f", column {column}{prepared.value_of(row, column)}" if column else ""
-    return TargetError(
+    error = TargetError(
         f"the target refuses a row of {prepared.id}",
         where=f"{prepared.id}{', ' + key if key else ''}{place}{constraint}",
         cause=refusal.cause(),
         remedy=CORRECT_REMEDY,
     )
+    if row is None or not refusal.of_content():
+        return error
+    return of_row(error, str(prepared.id), key_at(prepared.source, prepared.structure.table.key, row))
 
 
 def _target_column(refusal: Refusal, prepared: Prepared) -> str:
@@ -167,15 +177,21 @@ def _target_column(refusal: Refusal, prepared: Prepared) -> str:
 
 
 def _key_by_values(session: Session, refusal: Refusal, prepared: Prepared) -> str:
+    values = _values_of_key(session, refusal, prepared)
+    return key_text(prepared.structure.table.key, values) if values else ""
+
+
+def _values_of_key(session: Session, refusal: Refusal, prepared: Prepared) -> list[object]:
+    """The key, as text, of a staged row with the values that the server names; none where it isn't found."""
     found = _DETAIL_KEY.search(refusal.detail)
     names = found[1].split(", ") if found else []
     if found is None or any(name not in prepared.merge.written for name in names):
-        return ""
+        return []
     merge, key = prepared.merge, prepared.structure.table.key
     same = " || ', ' || ".join(f"({merge.value(name)})::text" for name in names)
     texts = ", ".join(f"({merge.value(name)})::text" for name in key)
     rows = session.rows(f"SELECT {texts} FROM {merge.staging} s WHERE {same} = $1::text LIMIT 1", [found[2]])
-    return key_text(key, list(rows[0])) if rows else ""
+    return list(rows[0]) if rows else []
 
 
 def _row_by_halving(session: Session, refusal: Refusal, prepared: Prepared) -> int | None:

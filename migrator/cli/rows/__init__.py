@@ -1,0 +1,1 @@
+"""``migrator rows``: what was set aside, and what becomes of it."""

@@ -1,0 +1,130 @@
+"""``migrator rows``: the rows that the target refused and that were set aside, listed, tried again, or given up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import click
+
+from migrator.cli.kept import keep, reason_option
+from migrator.cli.options import SECONDS, OnSpark, config_option, on_spark
+from migrator.config import project as configuration
+from migrator.errors import RequestError
+from migrator.model.progress import BadRow
+from migrator.wiring import bad_rows as wiring
+from verify.report.display import on_terminal
+
+
+@click.group()
+def rows() -> None:
+    """Look after the rows that the target refused and that were set aside ([apply] bad_rows)."""
+
+
+@rows.command("set-aside")
+@config_option
+@click.option("--table", "tables", multiple=True, help="A target table; may be repeated. Default: all.")
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+def set_aside(config: Path, tables: tuple[str, ...], as_json: bool) -> None:
+    """List the rows that are set aside: key, place in the log, reason and mapped row.
+
+    The target has no row of these keys.
+    """
+    found = [one for one in wiring.bad_rows(configuration.load(config)) if not tables or one.target in tables]
+    if as_json:
+        click.echo(json.dumps([asdict(one) for one in found], indent=2))
+        return
+    for one in found:
+        for line in lines_of(one):
+            click.echo(line)
+    click.echo(counted(found))
+
+
+@rows.command()
+@on_spark
+@reason_option
+@click.option(
+    "--wait",
+    "wait_s",
+    default=300.0,
+    show_default=True,
+    type=SECONDS,
+    help="Longest wait for the run, in seconds.",
+)
+@click.argument("table", required=False)
+@click.argument("key", nargs=-1)
+def retry(project: OnSpark, reason: str, wait_s: float, table: str | None, key: tuple[str, ...]) -> int:
+    """Try rows again that are set aside: all, those of TABLE, or the one with this KEY, a value for each column.
+
+    They are dumped again through the running `migrator run`, in order with the stream. Rows that were dropped are
+    tried only where their KEY is given.
+    """
+    settings = replace(project.settings, reason=reason)
+    project = replace(project, settings=settings)
+    wanted = chosen(wiring.bad_rows(settings), table, key)
+    if not wanted:
+        click.echo("no such row is set aside")
+        return 0
+    names = wiring.begin_retry(settings, wanted, project.master, project.options)
+    keep(settings, "rows retry", ", ".join(f"{one.target} {one.key_text()}" for one in wanted))
+    left = wiring.await_retry(settings, names, wanted, wait_s)
+    for one in left:
+        for line in lines_of(one):
+            click.echo(line)
+    click.echo(f"{len(wanted)} tried again, {len(wanted) - len(left)} no longer set aside")
+    return 1 if left else 0
+
+
+@rows.command()
+@config_option
+@click.option(
+    "--reason", required=True, metavar="TEXT", help="Why; kept in the history (`migrator history`)."
+)
+@click.argument("table")
+@click.argument("key", nargs=-1, required=True)
+def drop(config: Path, reason: str, table: str, key: tuple[str, ...]) -> None:
+    """Accept that the row of TABLE with this KEY, a value for each column, isn't migrated as it is now.
+
+    It no longer stands in the way of a hand-over; `verify` goes on to name it. A later version is tried as ever.
+    """
+    settings = replace(configuration.load(config), reason=reason)
+    dropped = wiring.drop(settings, table, key)
+    click.echo(f"{table} {on_terminal(dropped.key_text())}: accepted that it isn't migrated")
+
+
+def chosen(found: Sequence[BadRow], table: str | None, key: Sequence[str]) -> list[BadRow]:
+    """The rows that are to be tried. Raises ``RequestError`` for a key that isn't set aside."""
+    if table is None:
+        return [one for one in found if not one.dropped]
+    of_table = [one for one in found if one.target == table]
+    if not key:
+        return [one for one in of_table if not one.dropped]
+    wanted = [one for one in of_table if one.key == tuple(key)]
+    if not wanted:
+        raise RequestError(
+            f"no row of {table} with this key is set aside",
+            where=f"{table} {' '.join(key)}",
+            cause=f"there are {len(of_table)} of this table",
+            remedy="take table and key as `migrator rows set-aside` lists them",
+        )
+    return wanted
+
+
+def lines_of(one: BadRow) -> list[str]:
+    """A row that is set aside, in words."""
+    given_up = f"; dropped: {on_terminal(one.dropped)}" if one.dropped else ""
+    return [
+        f"{one.target} {on_terminal(one.key_text())}: at {one.position}{given_up}",
+        f"    reason: {on_terminal(one.reason)}",
+        f"    row: {on_terminal(one.row)}",
+    ]
+
+
+def counted(found: Sequence[BadRow]) -> str:
+    """The number of rows, by table."""
+    if not found:
+        return "no row is set aside"
+    names = dict.fromkeys(one.target for one in found)
+    return "set aside: " + ", ".join(f"{name} {sum(one.target == name for one in found)}" for name in names)

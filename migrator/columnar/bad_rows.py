@@ -1,0 +1,170 @@
+"""Rows that a target refuses: which of a batch's rows go aside, and which of those set aside before stay so."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from migrator.columnar.shown import shown
+from migrator.model.progress import BadRow
+from migrator.model.target import TargetTable
+
+_ROW_TEXT = 1000
+KeyText = tuple[str, ...]
+
+
+class RowsOfTable(Protocol):
+    """One table's rows of a batch (``ports.target.TargetRows``)."""
+
+    @property
+    def table(self) -> TargetTable:
+        """The target table."""
+        ...
+
+    @property
+    def chunk(self) -> Any | None:
+        """Mapped dump rows, or those that executors have staged."""
+        ...
+
+    @property
+    def before(self) -> Any | None:
+        """Rows whose keys vanish unless ``after`` has them."""
+        ...
+
+    @property
+    def after(self) -> Any | None:
+        """Rows that are written."""
+        ...
+
+    @property
+    def doubted(self) -> Any | None:
+        """Keys whose rows vanish unless others have them."""
+        ...
+
+    @property
+    def emptied(self) -> bool:
+        """Tells whether all rows go first."""
+        ...
+
+    @property
+    def replaces(self) -> bool:
+        """Tells whether all other rows go."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutRow:
+    """A batch's rows of one table without one of them.
+
+    Attributes:
+        chunk, before, after: as ``RowsOfTable`` has them.
+        text: the row that was taken out, where it goes aside; None where a newer one of its key is tried first.
+    """
+
+    chunk: pa.Table | None
+    before: pa.Table | None
+    after: pa.Table | None
+    text: str | None
+
+
+def key_texts(rows: pa.Table, key: Sequence[str]) -> list[KeyText]:
+    """The keys of all rows as text: numbers, texts and dates as most servers print them."""
+    return list(zip(*(_texts(rows[name]) for name in key), strict=True))
+
+
+def key_at(rows: pa.Table, key: Sequence[str], row: int) -> KeyText:
+    """The key of one row as text, as ``key_texts``."""
+    return key_texts(rows.slice(row, 1), key)[0]
+
+
+def _texts(values: pa.ChunkedArray) -> list[str]:
+    try:
+        found = values.cast(pa.string()).to_pylist()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # bytes that are no text, nested types
+        found = [str(shown(value)) for value in values]
+    return ["" if text is None else text for text in found]
+
+
+def still_bad(
+    held: Sequence[BadRow], batch: Sequence[RowsOfTable], refused: Sequence[BadRow]
+) -> tuple[BadRow, ...]:
+    """The rows that are set aside once a batch is applied.
+
+    A batch that names a key, in whichever of its parts, has a later version of its row or deletes it: what was set
+    aside of that key is settled. It is bad again where it is among the refused.
+
+    Args:
+        held: those that were set aside until now.
+        batch: its rows.
+        refused: those of it that go aside.
+    """
+    by_table = {rows.table.id.name: rows for rows in batch}
+    tables = {one.target for one in held} & set(by_table)
+    emptied = {name for name in tables if by_table[name].emptied or by_table[name].replaces}
+    named = {name: _named(by_table[name]) for name in tables - emptied}
+    kept = [
+        one for one in held if one.target not in emptied and one.key not in named.get(one.target, frozenset())
+    ]
+    return (*kept, *refused)
+
+
+def here(chunk: Any | None) -> pa.Table | None:
+    """Dump rows on the driver; those that executors have staged are mapped again."""
+    return chunk if chunk is None or isinstance(chunk, pa.Table) else chunk.here()
+
+
+def set_aside(rows: RowsOfTable, key: KeyText) -> WithoutRow | None:
+    """A batch's rows of one table without the row of a key that the target refuses; None where it isn't among them.
+
+    What the target has of the key vanishes: an old version must not look like the present one. A dump row whose log
+    row is in the batch too is left out alone: the log row is newer, and is tried first.
+    """
+    chunk, before, after, name = here(rows.chunk), rows.before, rows.after, list(rows.table.key)
+    dumped, logged = _places(chunk, name, key), _places(after, name, key)
+    if any("\0" in text for text in key):
+        return None  # no ledger could name it
+    if dumped and logged:
+        return WithoutRow(_without(chunk, dumped), before, after, None)
+    if len(dumped) + len(logged) != 1:
+        return None  # none, or two rows of one key, of which neither is right
+    bearer: pa.Table = after if logged else chunk
+    row = bearer.slice((*logged, *dumped)[0], 1)
+    if before is None or key not in key_texts(before, name):
+        parts = [row.select(name)] if before is None else [before.select(name), row.select(name)]
+        before = pa.concat_tables(parts, promote_options="permissive")
+    return WithoutRow(_without(chunk, dumped), before, _without(after, logged), row_text(row))
+
+
+def row_text(row: pa.Table) -> str:
+    """One row as text; the end of a long one is left out."""
+    text = ", ".join(f"{name}={shown(row[name][0])!r}" for name in row.column_names)
+    return cut(text, _ROW_TEXT)
+
+
+def cut(text: str, most: int) -> str:
+    """A text of ``most`` characters at most, as a server of any encoding of Unicode holds it."""
+    whole = text.encode("utf-8", "replace").decode().replace("\0", " ")
+    return whole if len(whole) <= most else whole[: most - 3] + "..."
+
+
+def _named(rows: RowsOfTable) -> set[KeyText]:
+    parts = (here(rows.chunk), rows.before, rows.after, rows.doubted)
+    return {key for part in parts if part is not None for key in key_texts(part, rows.table.key)}
+
+
+def _places(part: pa.Table | None, names: Sequence[str], key: KeyText) -> list[int]:
+    if part is None or not part.num_rows:
+        return []
+    return [place for place, found in enumerate(key_texts(part, names)) if found == key]
+
+
+def _without(part: pa.Table | None, places: Collection[int]) -> pa.Table | None:
+    if part is None or not places:
+        return part
+    kept = np.ones(part.num_rows, dtype=bool)
+    kept[list(places)] = False
+    return part.filter(pa.array(kept))

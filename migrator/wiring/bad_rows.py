@@ -1,0 +1,68 @@
+"""The rows of a migration that are set aside: read, tried again, given up, and asked for at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from migrator.config.engines import ENGINES
+from migrator.config.project import Settings
+from migrator.errors import RequestError
+from migrator.model.progress import BadRow
+from migrator.run.commands.repair import Wanted, repair_steps
+from migrator.schema.bad_rows import drop_bad_row
+from migrator.wiring import parts as wiring
+from migrator.wiring.repair import await_repair, begin_repair, running_leader
+from migrator.wiring.target import peek, target_database
+
+
+def bad_rows(settings: Settings) -> tuple[BadRow, ...]:
+    """Returns the rows that are set aside now, as the ledger names them. Raises ``ConnectionFailed``."""
+    ledger = peek(settings)
+    return () if ledger is None or ledger.checkpoint is None else ledger.checkpoint.bad_rows
+
+
+def begin_retry(
+    settings: Settings, rows: Sequence[BadRow], master: str | None, conf: Mapping[str, str]
+) -> list[str]:
+    """Asks the run to dump the source rows of these again; names of the requests. Raises ``RequestError``."""
+    running_leader(settings)
+    by_target: dict[str, list[BadRow]] = {}
+    for one in rows:
+        by_target.setdefault(one.target, []).append(one)
+    wanted = [
+        Wanted(name, found[0].columns, tuple(one.key for one in found)) for name, found in by_target.items()
+    ]
+    steps = repair_steps(
+        wiring.parts(settings, master, conf), wanted, ENGINES[settings.target.kind].exact_texts
+    )
+    return begin_repair(settings, steps)
+
+
+def await_retry(
+    settings: Settings, names: Sequence[str], rows: Sequence[BadRow], wait_s: float
+) -> list[BadRow]:
+    """Waits until the requests are closed; those of the rows that are still set aside. Raises ``RequestError``."""
+    await_repair(settings, names, wait_s)
+    asked = {(one.target, one.key) for one in rows}
+    return [one for one in bad_rows(settings) if (one.target, one.key) in asked]
+
+
+def drop(settings: Settings, target: str, key: Sequence[str]) -> BadRow:
+    """Notes that a row isn't to be migrated as it is; ``settings.reason`` says why. Raises ``RequestError``."""
+    login, where = settings.target.user, settings.target.url()
+    return drop_bad_row(
+        target_database(settings), settings.name, (login, where), (target, tuple(key)), settings.reason
+    )
+
+
+def refuse_hand_over(settings: Settings, named: Collection[str]) -> None:
+    """Raises ``RequestError`` while rows are set aside that nobody gave up, of tables that aren't ``named``."""
+    left = [one for one in bad_rows(settings) if not one.dropped and one.target not in named]
+    if left:
+        raise RequestError(
+            f"{len(left)} row(s) are set aside: the target lacks them",
+            where="; ".join(f"{one.target} {one.key_text()}" for one in left[:10]),
+            cause="the target refused them, and the application would miss them",
+            remedy="mend them and `migrator rows retry`, give them up with `migrator rows drop`, or name their tables"
+            " with --set-aside",
+        )

@@ -1,0 +1,258 @@
+"""Rows that the target refuses go aside, exactly they: a database in memory refuses what it is told to."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from migrator.adapters.memory.target import MemoryDatabase, MemoryTarget, Row
+from migrator.columnar.bad_rows import key_texts, set_aside, still_bad
+from migrator.errors import RowRefused, TargetError
+from migrator.model.grants import Beside
+from migrator.model.limits import SET_ASIDE, ApplyLimits
+from migrator.model.position import Position
+from migrator.model.progress import BadRow, Checkpoint
+from migrator.model.table import TableId
+from migrator.model.target import TargetColumn, TargetTable
+from migrator.ports.target import StagedRows, TargetBatch, TargetRows
+from migrator.run.apply.set_aside import AsideTarget, with_rows_aside
+
+ITEM = TargetTable(
+    TableId("new", "item"),
+    (
+        TargetColumn("id", "bigint", "bigint", False, False, False),
+        TargetColumn("name", "string", "text", True, False, False),
+    ),
+    ("id",),
+)
+BAD = "bad"
+LIMITS = ApplyLimits(bad_rows=SET_ASIDE, bad_rows_per_table=5, bad_rows_per_run=8)
+Pairs = list[tuple[int, str]]
+
+
+def refuses(table: str, row: Row) -> str:
+    return f"{row['name']} is too long" if str(row["name"]).startswith(BAD) else ""
+
+
+def table(pairs: Pairs | None) -> pa.Table | None:
+    if pairs is None:
+        return None
+    ids, names = [key for key, _ in pairs], [name for _, name in pairs]
+    return pa.table({"id": pa.array(ids, pa.int64()), "name": pa.array(names, pa.string())})
+
+
+class Bench:
+    """A database that refuses bad names, and the target that sets them aside."""
+
+    def __init__(self, limits: ApplyLimits = LIMITS):
+        self.database = MemoryDatabase((ITEM,), refuses=refuses)
+        self.target = AsideTarget(MemoryTarget(self.database), limits)
+        self.target.open(1)
+        self.segment = 0
+
+    def apply(self, **kinds: Any) -> None:
+        """The next batch, from its parts' pairs."""
+        self.segment += 1
+        chunk, before, after = (table(kinds.get(name)) for name in ("chunk", "before", "after"))
+        doubted = kinds.get("doubted")
+        unsure = None if doubted is None else pa.table({"id": pa.array(doubted, pa.int64())})
+        rows = TargetRows(
+            ITEM, chunk, before, after, False, doubted=unsure, emptied=kinds.get("emptied", False)
+        )
+        if "staged" in kinds:
+            rows = replace(rows, chunk=StagedRows(("r",), 1, lambda: table(kinds["staged"])))
+        place = Checkpoint(Position(self.segment, f"at {self.segment}"))
+        self.target.apply(TargetBatch(self.segment, place, (rows,)))
+
+    def rows(self) -> dict[int, str]:
+        return {key[0]: str(row["name"]) for key, row in self.database.rows.get(ITEM.id, {}).items()}
+
+    def aside(self) -> dict[str, BadRow]:
+        checkpoint = self.database.ledger.checkpoint
+        return {} if checkpoint is None else {one.key[0]: one for one in checkpoint.bad_rows}
+
+
+def test_a_bad_row_goes_aside_with_key_place_reason_and_row_and_all_others_go_on() -> None:
+    bench = Bench()
+    bench.apply(chunk=[(1, "a"), (2, "bad b"), (3, "c")])
+    assert bench.rows() == {1: "a", 3: "c"}
+    (row,) = bench.aside().values()
+    assert (row.target, row.columns, row.key, row.position, row.segment) == (
+        "item", ("id",), ("2",), "at 1", 1,
+    )  # fmt: skip
+    assert row.row == "id=2, name='bad b'"
+    assert "bad b is too long" in row.reason
+    assert [len(commit.changed[ITEM.id]) for commit in bench.database.history] == [3], (
+        "one commit, no half one"
+    )
+
+
+def test_what_the_target_had_of_the_key_is_removed_not_shown_as_if_it_were_current() -> None:
+    bench = Bench()
+    bench.apply(chunk=[(1, "a"), (2, "b")])
+    bench.apply(before=[(2, "b")], after=[(2, "bad")])
+    assert (bench.rows(), list(bench.aside())) == ({1: "a"}, ["2"])
+    bench.apply(chunk=[(1, "bad too")])  # a dump again: no before row says that it was there
+    assert (bench.rows(), list(bench.aside())) == ({}, ["2", "1"])
+
+
+def test_a_later_version_that_fits_brings_the_key_back_and_a_delete_settles_it() -> None:
+    bench = Bench()
+    bench.apply(chunk=[(1, "bad"), (2, "bad"), (3, "bad"), (4, "bad")])
+    bench.apply(before=[(1, "bad")], after=[(1, "good")])
+    assert (bench.rows(), list(bench.aside())) == ({1: "good"}, ["2", "3", "4"])
+    bench.apply(before=[(2, "bad")], after=[(2, "bad again")])
+    assert bench.aside()["2"].segment == 3, "the newest version is the one that is named"
+    bench.apply(before=[(3, "bad")])
+    assert list(bench.aside()) == ["4", "2"]
+    bench.apply(doubted=[4])
+    assert list(bench.aside()) == ["2"], "a key dumped again, and gone from the source"
+    bench.apply(emptied=True, after=[(9, "bad")])
+    assert (bench.rows(), list(bench.aside())) == ({}, ["9"])
+
+
+def test_a_bad_dump_row_under_a_newer_log_row_is_nothing_to_set_aside() -> None:
+    bench = Bench()
+    bench.apply(chunk=[(1, "bad"), (2, "x")], before=[(1, "bad")], after=[(1, "good")])
+    assert (bench.rows(), bench.aside()) == ({1: "good", 2: "x"}, {})
+    bench.apply(chunk=[(1, "good")], before=[(1, "good")], after=[(1, "bad")])
+    assert (bench.rows(), list(bench.aside())) == ({2: "x"}, ["1"]), (
+        "nor does the older dump row stand for it"
+    )
+
+
+def test_rows_that_executors_staged_are_brought_here_before_any_row_is_looked_for() -> None:
+    bench = Bench()
+    bench.apply(chunk=[(1, "bad"), (2, "bad")])
+
+    class Drivers(MemoryTarget):
+        def apply(self, batch: TargetBatch) -> None:
+            assert all(not isinstance(rows.chunk, StagedRows) for rows in batch.rows)
+            super().apply(batch)
+
+    bench.target = AsideTarget(Drivers(bench.database), LIMITS)
+    bench.target.open(1)
+    bench.apply(staged=[(1, "good"), (2, "bad")])
+    assert (bench.rows(), list(bench.aside())) == ({1: "good"}, ["2"])
+
+
+def test_one_row_more_than_may_be_stops_naming_keys_and_writes_nothing() -> None:
+    bench = Bench()
+    bench.apply(chunk=[(key, "bad") for key in range(5)])
+    with pytest.raises(TargetError, match=r"bad_rows_per_table allows: 5") as caught:
+        bench.apply(chunk=[(7, "good"), (8, "bad")])
+    assert "new.item" in caught.value.where
+    assert "id=8" in caught.value.where
+    assert "bad is too long" in caught.value.cause
+    assert (bench.rows(), len(bench.aside())) == ({}, 5)
+    bench.segment -= 1
+    bench.apply(before=[(0, "bad")], after=[(0, "good"), (8, "bad")])  # one comes back, one goes: five again
+    assert len(bench.aside()) == 5
+    bench.apply(before=[(key, "bad") for key in (1, 2, 3, 4)])
+    bench.apply(after=[(11, "bad"), (12, "bad")])
+    with pytest.raises(TargetError, match=r"bad_rows_per_run allows: 8"):
+        bench.apply(after=[(13, "bad")])
+    bench.segment -= 1
+    bench.target = AsideTarget(MemoryTarget(bench.database), LIMITS)
+    bench.target.open(1)
+    bench.apply(after=[(13, "bad")])  # another run may set aside again, the table's bound stays
+    assert list(bench.aside()) == ["8", "11", "12", "13"]
+
+
+def test_stop_is_the_default_and_stays_as_it_was() -> None:
+    database = MemoryDatabase((ITEM,), refuses=refuses)
+    target = with_rows_aside(MemoryTarget(database), ApplyLimits())
+    target.open(1)
+    rows = TargetRows(ITEM, table([(1, "a"), (2, "bad")]), None, None, False)
+    with pytest.raises(TargetError, match=r"the target refuses a row of new\.item"):
+        target.apply(TargetBatch(1, Checkpoint(Position(1, "1")), (rows,)))
+    assert (database.rows, database.ledger.segment) == ({}, 0)
+
+
+def test_who_stops_at_bad_rows_still_settles_those_of_a_run_before() -> None:
+    bench = Bench()
+    bench.apply(chunk=[(1, "bad"), (2, "bad")])
+    stopping = MemoryTarget(bench.database)
+    stopping.open(2)
+    rows = TargetRows(ITEM, None, table([(1, "bad")]), table([(1, "good")]), False)
+    stopping.apply(TargetBatch(2, Checkpoint(Position(2, "2")), (rows,)))
+    assert (bench.rows(), list(bench.aside())) == ({1: "good"}, ["2"])
+
+
+@pytest.mark.parametrize("key", ["7", "x"])
+def test_a_refusal_of_a_row_that_is_none_of_the_batch_stops(key: str) -> None:
+    class Elsewhere(MemoryTarget):
+        def apply(self, batch: TargetBatch) -> None:
+            raise RowRefused("refused", table="new.item", key=(key,))
+
+    bench = Bench()
+    bench.target = AsideTarget(Elsewhere(bench.database), LIMITS)
+    with pytest.raises(RowRefused):
+        bench.apply(chunk=[(1, "a")])
+
+
+def test_two_rows_of_one_key_are_no_bad_row() -> None:
+    rows = TargetRows(ITEM, None, None, table([(1, "a"), (1, "b")]), False)
+    assert set_aside(rows, ("1",)) is None
+
+
+def test_a_key_that_no_ledger_can_name_is_not_set_aside() -> None:
+    table_of_texts = pa.table({"id": ["a\0", "b"], "name": ["x", "y"]})
+    rows = TargetRows(ITEM, None, None, table_of_texts, False)
+    assert set_aside(rows, ("a\0",)) is None
+    assert set_aside(rows, ("b",)) is not None
+
+
+def test_joined_targets_and_tied_tables_are_refused_by_name() -> None:
+    child = replace(ITEM, id=TableId("new", "note"), references=(ITEM.id,))
+    other = replace(ITEM, id=TableId("new", "free"))
+    target = AsideTarget(MemoryTarget(MemoryDatabase((ITEM, child, other))), LIMITS)
+    assert [found.subject for found in target.preflight(["item", "note", "free"])] == ["item", "note"]
+    assert [found.subject for found in target.preflight(["free"], Beside(mirror=True))] == [
+        "[apply] bad_rows"
+    ]
+    assert target.preflight(["free"]) == []
+
+
+def test_keys_as_text() -> None:
+    rows = pa.table({"a": [1, None], "b": ["x", "y"], "c": [b"\xff", b"ok"]})
+    assert key_texts(rows, ["a", "b"]) == [("1", "x"), ("", "y")]
+    assert key_texts(rows, ["c"])[0] == ("b'\\xff'",)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_batches_end_as_the_oracle_says(seed: int) -> None:
+    """The oracle: per key, the last version; a bad one is in no table and in the records, any other the reverse."""
+    drawn = random.Random(seed)
+    bench = Bench(replace(LIMITS, bad_rows_per_table=99, bad_rows_per_run=9999))
+    source: dict[int, str] = {}
+    for _ in range(12):
+        net = dict(source)
+        for key in drawn.sample(range(12), drawn.randint(1, 6)):
+            if drawn.random() < 0.2:
+                net.pop(key, None)
+            else:
+                net[key] = drawn.choice(["bad", "good"]) + str(drawn.randint(0, 9))
+        changed = {key for key in {*source, *net} if source.get(key) != net.get(key)}
+        dumped = [key for key in net if key not in changed and drawn.random() < 0.3]
+        bench.apply(
+            chunk=[(key, net[key]) for key in dumped],
+            before=[(key, source[key]) for key in changed if key in source],
+            after=[(key, net[key]) for key in changed if key in net],
+        )
+        source = net
+        bad = {key for key, name in source.items() if name.startswith(BAD)}
+        assert bench.rows() == {key: name for key, name in source.items() if key not in bad}
+        assert {int(key) for key in bench.aside()} == bad
+        for key in bad:
+            assert bench.aside()[str(key)].row == f"id={key}, name={source[key]!r}"
+
+
+def test_what_was_set_aside_of_other_tables_stays() -> None:
+    held = (BadRow("note", ("id",), ("1",), "", 1, "", ""), BadRow("item", ("id",), ("1",), "", 1, "", ""))
+    rows = TargetRows(ITEM, None, table([(1, "a")]), None, False)
+    assert still_bad(held, [rows], ()) == held[:1]
