@@ -50,7 +50,6 @@ RUN = (
         ("rows of earlier batches don't count", "still_bad(self._held, rows, bad) if", "still_bad((), rows, bad) if"),
         ("a run's rows aren't counted", "self._in_run += len(bad)", "pass"),
         ("the first leader's records are forgotten", "self._held = () if ledger.checkpoint is None else ledger.checkpoint.bad_rows", "self._held = ()"),
-        ("a row that isn't in the batch is set aside", "        raise refusal\n", "        return batch, None\n"),
         ("joined targets are let in", "if beside.mirror:", "if False:"),
         ("tied tables are let in", "tied = {table.id.name for table in tables if table.references}", "tied = set()"),
         ("staged rows are brought in the transaction", "_here(rows) if rows.table.id.name in known else rows", "rows"),
