@@ -31,6 +31,7 @@ from migrator.adapters.targets.mysql.settings import MysqlTarget
 from migrator.adapters.targets.shared.mirror.columns import (
     COMMENT,
     FORMAT,
+    came_back,
     needed,
     outdated,
     refuse_late,
@@ -155,6 +156,11 @@ class MirrorTables:
         known = self._session.rows(
             f"SELECT segment FROM {moved} WHERE migration = %s AND mirrored = %s", [migration, there.name]
         )
+        if known and came_back(schema, self._ledger):
+            self._session.run(
+                f"DELETE FROM {moved} WHERE migration = %s AND mirrored = %s", [migration, there.name]
+            )
+            known = []
         if not known:
             refuse_late(schema, self._ledger, name)
             self._session.run(

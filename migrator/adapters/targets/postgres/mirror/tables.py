@@ -20,6 +20,7 @@ from migrator.adapters.targets.postgres.session import Session
 from migrator.adapters.targets.shared.mirror.columns import (
     COMMENT,
     FORMAT,
+    came_back,
     needed,
     outdated,
     refuse_late,
@@ -211,6 +212,9 @@ def _table(
     place = mirror_table(migration, schema.id)
     name = qualified(place)
     present = _present(session, place)
+    if present and came_back(schema, ledger):
+        session.run(f"DROP TABLE {name}")
+        present = {}
     if not present:
         refuse_late(schema, ledger, name)
         wide = len(schema.columns) > _MOST_COLUMNS or sum(map(_width, schema.columns)) > _MOST_WIDTH

@@ -72,6 +72,11 @@ def refuse_late(schema: TableSchema, ledger: Ledger, where: str) -> None:
         )
 
 
+def came_back(schema: TableSchema, ledger: Ledger) -> bool:
+    """Tells whether nobody captured the table for a while, or ever: what a mirror has of it is of an earlier time."""
+    return ledger.checkpoint is not None and ledger.checkpoint.dump_of(schema.id) is None
+
+
 def outdated(
     present: Mapping[str, str],
     wanted: Mapping[str, str],
