@@ -8,11 +8,14 @@ from migrator.cli.options import OnSpark, on_spark
 from migrator.config.project import Settings
 from migrator.errors import TargetError, readable
 from migrator.model.finding import Finding
+from migrator.model.ledger import Ledger
 from migrator.run.analysed import Looked, look
+from migrator.run.commands.against_ledger import against_ledger
 from migrator.run.commands.fits import unfit
 from migrator.run.commands.grain_proof import REMEDY, Verdict, prove
 from migrator.run.migration import Parts, preflight
 from migrator.wiring import parts as wiring
+from migrator.wiring import target as wiring_target
 from migrator.wiring.half_reset import refuse_half
 from transforms.analysis.plan import MappingPlan
 from transforms.load import read_mapping
@@ -60,7 +63,7 @@ def check(project: OnSpark, grain_rows: int, value_seconds: float) -> int:
     fatal = sum(finding.fatal for finding in findings) + unready
     fatal += _print_problems(looked, findings)
     if not fatal:
-        more, values = _check_rows(parts, looked, grain_rows, value_seconds)
+        more, values = _check_rows(parts, looked, wiring_target.peek(settings), grain_rows, value_seconds)
         findings += values
         fatal += more + sum(finding.fatal for finding in values)
     click.echo(f"{fatal} refusal(s), {sum(not finding.fatal for finding in findings)} warning(s)")
@@ -99,11 +102,14 @@ def _print_problems(looked: Looked, findings: list[Finding]) -> int:
 
 
 def _check_rows(
-    parts: Parts, looked: Looked, grain_rows: int, value_seconds: float
+    parts: Parts, looked: Looked, ledger: Ledger | None, grain_rows: int, value_seconds: float
 ) -> tuple[int, list[Finding]]:
-    """Prints what the mapping does; how many of its grains are wrong, and values that don't fit."""
-    values: list[Finding] = []
+    """Prints what the mapping does; how many of its grains are wrong, and other findings: values that don't fit, rows
+    of another mapping."""
     structure = looked.structure
+    values = against_ledger(parts, ledger, list(structure.new.values()), looked.analysed.plans)
+    for finding in values:
+        _print(finding)
     wrong = 0
     for plan in looked.analysed.plans.values():
         reads = ", ".join(f"{table} (key {', '.join(structure.old[table].key)})" for table in plan.reads)

@@ -57,9 +57,10 @@ class Mapped:
         shape: whether it is joined, its key, the tables that it is made of, and the like, as one text.
         columns: those that the mapping writes.
         content: fingerprint of what the mapping makes of rows; empty where none could be taken.
-        basis: what the fingerprint is taken with. Only those of one basis can be compared.
+        basis: what the fingerprint is taken with: versions, and types of source columns.
         identity: which table it is; None where that isn't known.
         written: whether rows were written into it.
+        outline: what the mapping consists of, as JSON of short digests; empty where that isn't known.
     """
 
     target: str
@@ -70,6 +71,7 @@ class Mapped:
     basis: str = ""
     identity: TableIdentity | None = None
     written: bool = False
+    outline: str = ""
 
 
 @dataclass(frozen=True, slots=True)

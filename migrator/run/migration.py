@@ -12,7 +12,8 @@ Phases, in order; each ends in a named error or leads to the next:
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from collections.abc import Mapping as MappingType
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -167,6 +168,19 @@ def plans(parts: Parts) -> tuple[list[TableSchema], list[TargetTable], dict[str,
     return schemas, targets, found.plans
 
 
+def carried_by(
+    parts: Parts,
+    applied: Checkpoint | None,
+    targets: Sequence[TargetTable],
+    found: MappingType[str, MappingPlan],
+) -> Carried:
+    """Returns which rows the target has of these mappings (see ``carry_over``)."""
+    schemas = {table.id.name: table.id.schema for table in targets}
+    identities = {} if parts.late is None else parts.late.identities(list(found))
+    mapped = mapped_now(found, schemas, lambda plan: fingerprint(parts.spark(), plan), identities)
+    return carry_over(applied, parts.requests.read, found, parts.late, mapped)
+
+
 class Migration:
     """A run. ``progress`` may be read from other threads.
 
@@ -311,7 +325,8 @@ class Migration:
             refuse_changes(checkpoint, schemas, parts.requests.read())
             if new := sorted(joining(checkpoint, schemas)):
                 parts.catalog.adopt(new)
-        carried = self._carried(ledger, targets, mapping_plans)
+        carried = carried_by(parts, ledger.checkpoint, targets, mapping_plans)
+        self.progress.warn("mapping", *carried.warnings)
         capture = CaptureLoop(
             self._source(schemas),
             self._capturing(schemas, checkpoint, epoch, mapping_plans),
@@ -365,14 +380,6 @@ class Migration:
             watch.join(timeout=5)
         if self._reached and not stopping.has_failed() and not thread.is_alive():
             apply.finish()
-
-    def _carried(self, ledger: Ledger, targets: list[TargetTable], found: dict[str, MappingPlan]) -> Carried:
-        """Returns which rows the target has of these mappings (see ``carry_over``)."""
-        parts = self._parts
-        schemas = {table.id.name: table.id.schema for table in targets}
-        identities = {} if parts.late is None else parts.late.identities(list(found))
-        mapped = mapped_now(found, schemas, lambda plan: fingerprint(parts.spark(), plan), identities)
-        return carry_over(ledger.checkpoint, parts.requests.read, found, parts.late, mapped)
 
     def _capturing(
         self,

@@ -157,6 +157,7 @@ def _late(settings: Settings) -> LateTargets:
         frozenset(settings.accepted),
         partial(tables_made, settings),
         identity_stays(settings),
+        lambda act, detail: wiring_target.acts(settings).add(act, settings.reason, detail),
     )
 
 

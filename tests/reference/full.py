@@ -44,7 +44,17 @@ LEDGER = Checkpoint(
     fed=(("item", ITEM),),
     awaited=(("item", ITEM, "r1.1"),),
     mapped=(
-        Mapped("item", "public", "row-wise", ("id",), "digest", "1", TableIdentity("16384", "16385"), True),
+        Mapped(
+            "item",
+            "public",
+            "row-wise",
+            ("id",),
+            "digest",
+            "1",
+            TableIdentity("16384", "16385"),
+            True,
+            '{"columns":{"id":"0a"},"parts":{"shape":"0b"},"reads":{"item.id":"0c"},"version":1}',
+        ),
     ),
     filling=(Filling("item", 3, 60_000, 200_000),),
     bad_rows=(BadRow("item", ("id",), ("7",), "0/7", 42, "too long", "id=7, name='a'", "test data"),),

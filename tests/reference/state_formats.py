@@ -185,6 +185,8 @@ def _ledger() -> Iterator[str]:
     told = {
         "segment_id": "the last applied segment: the SHA-256 of its manifest's line",
         "contents": "per target the fingerprint of what its mapping makes of rows, and what that is taken with",
+        "outlines": "per target what its mapping consists of: short digests of columns, of other parts, and of the"
+        " types of source columns that it reads",
         "identities": "per target which table it is (PostgreSQL: its number; MySQL, MariaDB: when it was made), and"
         " which the ledger is",
         "written": "targets that rows were written to",

@@ -27,6 +27,7 @@ from migrator.model.table import TableSchema
 from transforms.analysis.function_text import Unreadable, function_text
 from transforms.analysis.grain_numbers import numbered
 from transforms.analysis.grain_values import ValueColumn, hashed, value_columns
+from transforms.analysis.outline import drawn, outline
 from transforms.analysis.plan import MappingKind, MappingPlan, call
 from transforms.analysis.row_wise import SUBQUERIES
 from transforms.frames import marked_frame
@@ -69,11 +70,13 @@ class Fingerprint:
     Attributes:
         text: the fingerprint.
         basis: what it is taken with: versions of Spark and Python, and the types of the source columns that are
-            read. Only fingerprints of one basis can be compared.
+            read.
+        outline: the parts of the mapping (see ``transforms.analysis.outline``).
     """
 
     text: str
     basis: str
+    outline: str = ""
 
 
 UNKNOWN = Fingerprint("", "")
@@ -83,7 +86,9 @@ UNKNOWN = Fingerprint("", "")
 def fingerprint(spark: SparkSession, plan: MappingPlan) -> Fingerprint:
     """Takes the fingerprint of a checked mapping. Runs a job where the mapping has constant rows."""
     target, text = plan.target, _Parts(spark, plan.schemas)
+    more = {}
     try:
+        main = text.of(lambda frames: call(target, frames))
         parts: list[object] = [
             plan.kind.value,
             target.key,
@@ -91,17 +96,27 @@ def fingerprint(spark: SparkSession, plan: MappingPlan) -> Fingerprint:
             target.roles,
             target.surrogates,
             target.grain if not callable(target.grain) else "computed",
-            text.of(lambda frames: call(target, frames)),
+            main,
         ]
         for table in dict.fromkeys(table for table, _, _ in target.values):
             parts.append(text.of(partial(_hashed, table, value_columns(target, table))))
-        for reach in plan.reaches if plan.kind is MappingKind.GRAIN else ():
+            more[f"value {table}"] = drawn(parts[-1], text.functions).whole()
+        for number, reach in enumerate(plan.reaches if plan.kind is MappingKind.GRAIN else ()):
             if not reach.grain:
                 parts.append(text.of(partial(numbered, target, reach)))
+                more[f"grain {number}"] = drawn(parts[-1], text.functions).whole()
     except (Py4JError, json.JSONDecodeError, Unreadable):
         return UNKNOWN
-    versions = f"Spark {pyspark.__version__}, Python {platform.python_version().rpartition('.')[0]}"
-    return Fingerprint(_hash(parts), f"{versions}, types {_hash(sorted(text.types))}")
+    declared = {"links": target.links, "roles": target.roles, "grain": parts[5]}
+    return Fingerprint(
+        _hash(parts),
+        f"{_versions()}, types {_hash(sorted(text.types))}",
+        outline(drawn(main, text.functions), more, declared, text.types),
+    )
+
+
+def _versions() -> str:
+    return f"Spark {pyspark.__version__}, Python {platform.python_version().rpartition('.')[0]}"
 
 
 def _hashed(table: str, columns: Sequence[ValueColumn], frames: dict[str, DataFrame]) -> DataFrame:
@@ -114,11 +129,13 @@ def _hash(value: object) -> str:
 
 @dataclass(frozen=True)
 class _Parts:
-    """The plans of one mapping, as text. ``types``: source columns that they read, with their types."""
+    """The plans of one mapping, as text. ``types``: source columns that they read, with their types; ``functions``:
+    ``id`` of each part that is a Python function's content."""
 
     spark: SparkSession
     schemas: Mapping[str, TableSchema]
     types: set[str] = field(default_factory=set)
+    functions: dict[int, object] = field(default_factory=dict)
 
     def of(self, function: Callable[[dict[str, DataFrame]], DataFrame]) -> object:
         """Returns what a function makes of empty source tables, as plain values."""
@@ -126,7 +143,7 @@ class _Parts:
         for name, schema in self.schemas.items():
             frames[name], leaf = marked_frame(self.spark, schema, "a mapping's fingerprint")
             sources[leaf] = name
-        return _Text(self.spark, sources, self.types).whole(function(frames))
+        return _Text(self.spark, sources, self.types, self.functions).whole(function(frames))
 
 
 class _Text:
@@ -136,12 +153,16 @@ class _Text:
         spark: reads constant rows.
         sources: table by id of the RDD that its empty frame stands on.
         types: gets the source columns that are read, with their types.
+        functions: gets the parts that are functions' content, by ``id``.
     """
 
-    def __init__(self, spark: SparkSession, sources: Mapping[int, str], types: set[str]) -> None:
+    def __init__(
+        self, spark: SparkSession, sources: Mapping[int, str], types: set[str], functions: dict[int, object]
+    ) -> None:
         self._spark = spark
         self._sources = sources
         self._read = types
+        self._functions = functions
         self._types: dict[int, str] = {}
         self._names: dict[int, str] = {}
         self._between = itertools.count()
@@ -251,6 +272,7 @@ class _Text:
             found.append(self._plan(expression.plan()))
         elif kind.startswith("Python"):
             found.append(function_text(bytes(expression.func().command().unsafeArray())))
+            self._functions[id(found[-1])] = found[-1]
         for child in _items(expression.children()):
             found += self._hidden(child)
         return found

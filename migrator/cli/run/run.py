@@ -49,8 +49,8 @@ from verify.tables.continuous import DEFAULT_RATE
     metavar="TARGET",
     multiple=True,
     help="Go on though the mapping of this target table was changed, or the table made again, on your word that the"
-    " rows mapped so far are in it and are what the mapping makes of them; kept in the history. May be given more"
-    " than once.",
+    " rows mapped so far are in it and are what the mapping makes of them; kept in the history with what differs, and"
+    " with --reason, which it needs. May be given more than once.",
 )
 @click.option("--verify", "verified", is_flag=True, help="Keep verifying beside it, in a process of its own.")
 @click.option(
@@ -76,12 +76,9 @@ def run(
     stopping = Stopping()
     stop_on_signals(stopping)
     parts = wiring.parts(settings, project.master, project.options)
-    refuse_unknown(accepted, parts.mapping)
-    for forced in [
-        *(["--unproven-log"] if unproven_log else []),
-        *(f"--accept-mapping {t}" for t in accepted),
-    ]:
-        keep(settings, "force", forced)
+    refuse_unaccepted(accepted, parts.mapping, reason)
+    if unproven_log:
+        keep(settings, "force", "--unproven-log")
     migration = Migration(parts, standby)
     goal = caught_up(parts.catalog.position) if until == "caught-up" else None
     with Display(migration.progress, plain=plain or None):
@@ -106,8 +103,8 @@ def run(
     click.echo(summary(migration.progress))
 
 
-def refuse_unknown(accepted: tuple[str, ...], mapping: Mapping) -> None:
-    """Raises ``MappingError`` for a target that the mapping doesn't make."""
+def refuse_unaccepted(accepted: tuple[str, ...], mapping: Mapping, reason: str) -> None:
+    """Raises ``MappingError`` for a target that the mapping doesn't make, or where nobody says why."""
     unknown = [name for name in accepted if name not in mapping]
     if unknown:
         raise MappingError(
@@ -115,6 +112,14 @@ def refuse_unknown(accepted: tuple[str, ...], mapping: Mapping) -> None:
             where="--accept-mapping",
             cause=f"it makes {', '.join(target.name for target in mapping)}",
             remedy="name one of these",
+        )
+    if accepted and not reason.strip():
+        raise MappingError(
+            "a changed mapping is accepted without a reason",
+            where="--accept-mapping",
+            cause="whoever reads the history later can't know why rows mapped before are right",
+            remedy=f"say why: migrator run {' '.join(f'--accept-mapping {name}' for name in accepted)}"
+            " --reason '...'",
         )
 
 

@@ -3,6 +3,7 @@ them are being filled."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -77,6 +78,7 @@ def _mapped_to_json(mapped: Sequence[Mapped]) -> dict[str, Any]:
     return {
         "mapped": [[one.target, one.schema, one.shape, list(one.columns)] for one in mapped],
         "contents": {one.target: [one.content, one.basis] for one in mapped},
+        "outlines": {one.target: json.loads(one.outline) for one in mapped if one.outline},
         "identities": {
             one.target: [one.identity.table, one.identity.ledger]
             for one in mapped
@@ -88,7 +90,7 @@ def _mapped_to_json(mapped: Sequence[Mapped]) -> dict[str, Any]:
 
 def _mapped_from_json(document: Mapping[str, Any]) -> tuple[Mapped, ...]:
     contents, written = document.get("contents", {}), document.get("written", ())
-    stored = document.get("identities", {})
+    stored, outlines = document.get("identities", {}), document.get("outlines", {})
     identities = {target: TableIdentity(*numbers) for target, numbers in stored.items()}
     found = []
     for target, schema, shape, columns in document["mapped"]:
@@ -103,6 +105,12 @@ def _mapped_from_json(document: Mapping[str, Any]) -> tuple[Mapped, ...]:
                 basis,
                 identities.get(target),
                 target in written,
+                _text(outlines[target]) if target in outlines else "",
             )
         )
     return tuple(found)
+
+
+def _text(outline: object) -> str:
+    """An outline as ``transforms.analysis.outline`` writes it."""
+    return json.dumps(outline, sort_keys=True, separators=(",", ":"))

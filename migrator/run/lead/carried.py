@@ -12,11 +12,13 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from migrator.errors import MappingError, MigratorError, TargetError
+from migrator.errors import MappingError
 from migrator.model.progress import Checkpoint, Mapped, TableIdentity
 from migrator.model.requests.request import WHOLE, DumpRequest, RequestBook, RequestState
 from migrator.model.table import TableId
 from migrator.ports.target import TargetBatch
+from migrator.run.lead.differing import Differing, differing
+from migrator.run.lead.incomplete import Incomplete, Why, refusal
 from transforms.analysis.fingerprint import Fingerprint
 from transforms.analysis.plan import MappingKind, MappingPlan
 
@@ -35,6 +37,7 @@ class LateTargets:
         identities: returns the identities of target tables; those that the server shows none of are absent.
         identity_stays: whether an identity outlives ALTER, TRUNCATE and the like. If not, only a table that is empty
             is taken for another one.
+        keep: keeps an act in the history: its name and what was done.
     """
 
     holds_rows: Callable[[str], bool]
@@ -42,15 +45,20 @@ class LateTargets:
     accepted: frozenset[str] = frozenset()
     identities: Callable[[Sequence[str]], Mapping[str, TableIdentity]] = lambda _: {}
     identity_stays: bool = False
+    keep: Callable[[str, str], None] = lambda act, detail: None
 
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """The part of the ledger's checkpoint that a run carries on: see ``Checkpoint`` for its fields."""
+    """The part of the ledger's checkpoint that a run carries on: see ``Checkpoint`` for its fields.
+
+    ``warnings``: what couldn't be compared with the mappings before.
+    """
 
     fed: tuple[tuple[str, TableId], ...]
     awaited: tuple[tuple[str, TableId, str], ...] = ()
     mapped: tuple[Mapped, ...] = ()
+    warnings: tuple[str, ...] = ()
     _written: set[str] = field(default_factory=set)
 
     def noted(self, batch: TargetBatch) -> TargetBatch:
@@ -89,27 +97,60 @@ def carry_over(
     if applied is None or applied.fed is None or late is None:
         begun_before = tuple(replace(one, written=applied is not None) for one in mapped)
         return Carried(tuple(sorted(every)), mapped=begun_before)
-    replaced = _replaced(applied.mapped or (), mapped, joined, late) - late.accepted
-    changed = _changed(applied.mapped or (), mapped) - late.accepted
-    fed, awaited = _so_far(applied, book(), changed | replaced)
+    compared = _compared(applied.mapped or (), mapped, plans)
+    replaced = _replaced(applied.mapped or (), mapped, joined, late)
+    differs = {name for name, found in compared.items() if found.others}
+    anew = (replaced | differs) - late.accepted
+    fed, awaited = _so_far(applied, book(), anew)
     begun = {dump.table for dump in applied.dumps if dump.done or dump.chunks}
     missing = [pair for pair in every if pair not in fed and pair not in awaited]
     _refuse_unmirrored([table for name, table in missing if name == MIRROR and table in begun])
+    incomplete, refilled = [], []
     for name in sorted({name for name, _ in missing} - {MIRROR}):
         needed = sorted(set(pairs[name]) & begun)
         if name in joined:
-            if needed:
-                late.forget_filled(name)  # the mirror has all that it needs
+            refilled += [name] if needed else []  # the mirror has all that it needs
             continue
         asked = asked_for(applied, book(), needed)
         if late.holds_rows(name) or len(asked) < len(needed):
-            raise _incomplete(name, needed, changed=name in changed, replaced=name in replaced)
+            why = Why.REPLACED if name in replaced & anew else Why.CHANGED if name in anew else Why.ADDED
+            said = compared[name].said() if name in compared else ""
+            incomplete.append(Incomplete(name, why, tuple(needed), said))
         awaited |= {(name, table): request for table, request in asked.items()}
+    if incomplete:
+        raise refusal(incomplete)
+    for name in refilled:
+        late.forget_filled(name)
+    _keep(late, compared, replaced, refilled)
     waits = {pair: request for pair, request in awaited.items() if pair in every}
     return Carried(
         tuple(sorted(pair for pair in every if pair not in waits)),
         tuple(sorted((name, table, request) for (name, table), request in waits.items())),
-        _written_so_far(applied.mapped or (), mapped, changed | replaced),
+        _written_so_far(applied.mapped or (), mapped, anew),
+        tuple(_doubtful(name, found) for name, found in sorted(compared.items()) if found.doubt),
+    )
+
+
+def _keep(
+    late: LateTargets, compared: Mapping[str, Differing], replaced: set[str], refilled: Sequence[str]
+) -> None:
+    """Keeps in the history which other mappings the run goes on with, and in what they differ."""
+    for name, found in sorted(compared.items()):
+        if name in late.accepted and (found.words or name in replaced):
+            late.keep("accept", f"{name}: {found.said() or Why.REPLACED.value}")
+        elif name in refilled and found.others:
+            late.keep("derive anew", f"{name}: {found.said()}")
+        elif found.words and found.doubt:
+            late.keep("uncompared", _doubtful(name, found))
+        elif found.words:
+            late.keep("mapping", f"{name}: {found.said()}")
+
+
+def _doubtful(name: str, found: Differing) -> str:
+    differ = f"; as far as can be seen there differ: {found.said()}" if found.words else ""
+    return (
+        f"the mapping of {name} can't be compared with the one that made its rows so far: {found.doubt}{differ}."
+        " `migrator verify` tells whether they are the same"
     )
 
 
@@ -137,6 +178,7 @@ def mapped_now(
             taken[name].text,
             taken[name].basis,
             identities.get(name),
+            outline=taken[name].outline,
         )
         for name, plan in plans.items()
     )
@@ -154,19 +196,20 @@ def _columns(plan: MappingPlan) -> tuple[str, ...]:
     return tuple(sorted(column.name for column in plan.columns))
 
 
-def _changed(before: Iterable[Mapped], now: Iterable[Mapped]) -> set[str]:
-    """Returns the targets whose rows so far aren't what the mapping makes now."""
+def _compared(
+    before: Iterable[Mapped], now: Iterable[Mapped], plans: Mapping[str, MappingPlan]
+) -> dict[str, Differing]:
+    """Returns, of each target that had a mapping before, in what it differs."""
     known = {mapped.target: mapped for mapped in before}
-    return {new.target for new in now if new.target in known and _makes_others(known[new.target], new)}
+    return {
+        new.target: differing(known[new.target], new, _source_columns(plans[new.target]))
+        for new in now
+        if new.target in known
+    }
 
 
-def _makes_others(old: Mapped, new: Mapped) -> bool:
-    """Tells whether a changed mapping may make other rows. Where there is nothing to compare, a column that isn't
-    written any more stays as it is."""
-    if (old.schema, old.shape) != (new.schema, new.shape) or set(new.columns) - set(old.columns):
-        return True
-    comparable = old.content and new.content and old.basis == new.basis
-    return bool(comparable) and old.content != new.content
+def _source_columns(plan: MappingPlan) -> set[str]:
+    return {f"{name}.{column}" for name, schema in plan.schemas.items() for column in schema.names()}
 
 
 def _replaced(
@@ -249,34 +292,3 @@ def _refuse_unmirrored(tables: list[TableId]) -> None:
             cause="rows and changes of it went by without being kept in the mirror",
             remedy="start a migration of another name with an empty target, or take the table out of that mapping",
         )
-
-
-def _incomplete(name: str, tables: list[TableId], changed: bool, replaced: bool) -> MigratorError:
-    asking = (
-        f", ask for the rows: migrator dump start {' '.join(f'--table {table.name}' for table in tables)}"
-    )
-    anew = f"empty the table ({name}){asking if tables else ''}; then start again"
-    if replaced:
-        return TargetError(
-            "a target's table isn't the one that its rows were applied to",
-            where=f"target table {name}",
-            cause="it was dropped and made again, or emptied, while nobody led: rows applied so far may be gone",
-            remedy=f"{anew}. Or, if rows applied so far are in it, say so: migrator run --accept-mapping {name}"
-            " --reason '...'",
-        )
-    if changed:
-        return MappingError(
-            "the mapping of a target was changed, or its schema, after rows of it had been applied",
-            where=f"target table {name}",
-            cause="its key, its tables, its surrogates, whether it is joined, a column that it writes, or what it"
-            " makes of a row are others; rows mapped before would stay as they are",
-            remedy=f"{anew}. Or put back what was changed; or, if rows mapped so far are what it makes of them,"
-            f" say so: migrator run --accept-mapping {name} --reason '...'",
-        )
-    return MappingError(
-        "a target was added to the mapping, or put back, after rows of its source tables had been applied",
-        where=f"target table {name}",
-        cause=f"rows of {', '.join(map(str, tables)) or 'its source tables'} went by without it; it would get changes"
-        " only",
-        remedy=f"{anew}. Or take the target out of the mapping",
-    )

@@ -9,6 +9,8 @@ from __future__ import annotations
 from scenarios.mutants.in_code.change import mutants_of
 
 _PLAN = ("tests/integration/transforms/test_transforms_plan.py",)
+_CARRIED = ("tests/unit/model/test_carried.py",)
+_DIFFERING = ("tests/integration/transforms/test_differing.py",)
 _FLAT = ("tests/integration/spark/test_flat.py",)
 _SHARED = ("tests/integration/joined/test_shared_grains.py",)
 _QUIET = ("tests/integration/targets/test_mirror_quiet.py",)
@@ -36,6 +38,27 @@ MAPPING = (
         ("a column that the target gets as it is isn't read",
             "needed = {attribute.exprId().id() for attribute in _items(optimised.output())}", "needed: set[int] = set()"),
         ("what stands for a cast isn't looked into", "children.append(expression.replacement())", "pass"),
+    ),
+    *mutants_of(
+        "migrator/run/lead/differing.py", _CARRIED,
+        ("a mapping that reads other columns can't be compared", "    return f\"{', '.join(gone)} isn't in the source any more\" if gone else \"\"\n", "    return 'reads'\n"),
+        ("another content is no other mapping", "shaped or (content and not doubt), doubt)", "shaped, doubt)"),
+        ("versions of Spark aren't looked at", "if versions[0] != versions[1]:", "if False:"),
+        ("what can't be compared is silent", "if before and after and not parts:", "if not content or not parts or doubt:"),
+    ),
+    *mutants_of(
+        "migrator/run/lead/carried.py", _CARRIED,
+        ("only one target is refused", "            incomplete.append(Incomplete(name, why, tuple(needed), said))\n", "            raise refusal([Incomplete(name, why, tuple(needed), said)])\n"),
+        ("an accepted mapping leaves no trace", 'late.keep("accept", ', "str("),
+    ),
+    *mutants_of(
+        "transforms/analysis/outline.py", _DIFFERING,
+        ("a column is known without what it stands on", "            return self.known[name]\n        shared", "            return _same('between')\n        shared"),
+        ("a union is its first part", 'if kind == "Union":', "if False:"),
+        ("what a duplicate is doesn't matter", "[*found, *taken]", "found"),
+        ("columns in a subquery are all one", "            return self.known[name][way]\n        return numbers", "            return '#'\n        return numbers"),
+        ("functions are known by nothing", "if way == FUNCTIONS and id(part) in self.functions:", "if id(part) in self.functions:"),
+        ("constant rows are all one", "self._add(CONSTANTS, _same(_digest(content)))", "pass"),
     ),
     *mutants_of(
         "transforms/on_spark/flat.py", _FLAT,

@@ -219,24 +219,51 @@ def of_old_orders(orders):
 
 
 @pytest.mark.slow
-def test_another_filter_or_function_is_another_mapping_and_another_text_is_not(project: Project) -> None:
+def test_another_filter_or_function_is_another_mapping_and_another_text_is_not(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
     mapped(project, ALWAYS, SHORT)
     project.command("dump", "start", "--table", "orders")
     project.run_here()
     mapped(project, ALWAYS, SAME)
     project.old.execute("UPDATE orders SET customer = customer + 1 WHERE id = 1")
     project.run_here()
-    for other in (
-        SHORT.replace("> 1", "> 2"),
-        SHORT.replace("LIMIT = 3", "LIMIT = 2"),
-        SAME.replace('"c"', '"d"'),
+    for other, words in (
+        (SHORT.replace("> 1", "> 2"), "a filter (a literal)"),
+        (SHORT.replace("customer > 1", "items > 1"), "a filter"),  # which nothing read before
+        (
+            SHORT.replace("LIMIT = 3", "LIMIT = 2"),
+            "column customer is computed otherwise (what a Python function does)",
+        ),
+        (SAME.replace('"c"', '"d"'), "column customer is computed otherwise (what a Python function does)"),
     ):
         mapped(project, ALWAYS, other)
         with pytest.raises(MappingError, match="mapping of a target was changed") as caught:
             project.run_here()
         assert caught.value.where == "target table late"
-    mapped(project, ALWAYS, SHORT)
+        assert caught.value.cause.startswith(f"of late differ: {words}. ")
+        capsys.readouterr()
+        assert project.command("check", "--value-seconds", "0") == 2
+        said = capsys.readouterr().out
+        assert "refuses  mapping: target table late\n    the mapping of a target was changed" in said
+        assert f"of late differ: {words}. " in said
+    accepted = ("--accept-mapping", "late", "--reason", "nobody bought d")
+    assert project.command("run", "--plain", "--until", "caught-up", *accepted) == 0
+    capsys.readouterr()
+    project.command("history")
+    assert f": late: {words}: because nobody bought d" in capsys.readouterr().out
+    assert project.command("check", "--value-seconds", "0") == 0
     project.run_here()
+    mapped(project, ALWAYS, SHORT)
+    with pytest.raises(MappingError, match="mapping of a target was changed"):
+        project.run_here()
+    mapped(project, ALWAYS.replace("> 1", "> 2"), SAME.replace('"c"', '"d"'))
+    capsys.readouterr()
+    assert project.command("check", "--value-seconds", "0") == 0
+    assert "the next start derives all rows anew of busy: a filter (a literal)" in capsys.readouterr().out
+    project.run_here()
+    project.command("history")
+    assert "derive anew" in capsys.readouterr().out
 
 
 @pytest.mark.slow

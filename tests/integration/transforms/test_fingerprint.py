@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -50,6 +51,11 @@ def taken(
     mapping = Mapping()
     mapping.target("out", key="id", **settings)(function)
     return fingerprint(spark, analyse(spark, mapping["out"], schemas, COLUMNS))
+
+
+def parts_of(fingerprint: Fingerprint) -> object:
+    """The outline without the types of columns."""
+    return {**json.loads(fingerprint.outline), "reads": None}
 
 
 def regions(flights: DataFrame, *rows: tuple[str, str]) -> DataFrame:
@@ -174,17 +180,22 @@ PAIRS: dict[str, Any] = {
 def test_each_change_of_a_mapping_is_another_fingerprint_and_an_unread_column_is_none(
     spark: SparkSession,
 ) -> None:
-    found = {}
+    found, outlines = {}, {}
     for name, function in (DIFFERENT | PAIRS).items():
         grain: dict[str, Any] = {"grain": "flights.id"} if name in PAIRS else {}
         one = of(spark, function, **grain)
+        outlines[name] = parts_of(taken(spark, function, SCHEMAS, **grain))
+        assert outlines[name] == parts_of(taken(spark, function, WIDER, **grain)), name
         assert one, name
         assert of(spark, function, **grain) == one, name
         assert of(spark, function, WIDER, **grain) == one, name
         found[name] = one
     found["counted by another"] = of(spark, PAIRS["count"], grain="flights.dest")
+    outlines["counted by another"] = parts_of(taken(spark, PAIRS["count"], SCHEMAS, grain="flights.dest"))
     same = [(a, b) for a, b in itertools.combinations(found, 2) if found[a] == found[b]]
     assert same == []
+    same = [(a, b) for a, b in itertools.combinations(outlines, 2) if outlines[a] == outlines[b]]
+    assert same == [], "mappings of one outline are taken for the same"
 
 
 REWRITTEN: dict[str, Callable[..., DataFrame]] = {

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from migrator.adapters.event_log.files.request_store import FileRequests
 from migrator.cli import cli, main
 from migrator.cli.options import spark_options
-from migrator.cli.run.run import refuse_unknown, summary
+from migrator.cli.run.run import refuse_unaccepted, summary
 from migrator.cli.status import last_change
 from migrator.config.project import load
 from migrator.errors import MappingError
@@ -91,13 +91,17 @@ def test_an_unknown_option_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert invoked(monkeypatch, "run", "--help") == 0
 
 
-def test_only_targets_of_the_mapping_can_be_accepted() -> None:
+def test_only_targets_of_the_mapping_can_be_accepted_and_only_with_a_reason() -> None:
     mapping = Mapping()
     mapping.target("late", key="id")(lambda orders: orders)
-    refuse_unknown(("late",), mapping)
+    refuse_unaccepted((), mapping, "")
+    refuse_unaccepted(("late",), mapping, "they are the same")
     with pytest.raises(MappingError, match="makes no target table 'lat'") as caught:
-        refuse_unknown(("late", "lat"), mapping)
+        refuse_unaccepted(("late", "lat"), mapping, "they are the same")
     assert caught.value.cause == "it makes late"
+    with pytest.raises(MappingError, match="without a reason") as caught:
+        refuse_unaccepted(("late",), mapping, " ")
+    assert "migrator run --accept-mapping late --reason" in caught.value.remedy
 
 
 def test_spark_options_are_key_and_value() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +21,7 @@ from migrator.model.target import TargetColumn, TargetTable
 from migrator.ports.target import TargetBatch, TargetRows
 from migrator.run.lead.carried import MIRROR, LateTargets, carry_over, mapped_now
 from transforms.analysis.fingerprint import Fingerprint
+from transforms.analysis.outline import VERSION
 from transforms.analysis.plan import MappingKind, MappingPlan
 from transforms.registry import TargetMapping
 
@@ -36,7 +38,7 @@ def plans(**targets: tuple[TableId, ...]) -> dict[str, Any]:
         name: SimpleNamespace(
             kind=kinds[name.startswith("j")],
             reaches=(),
-            schemas={table.name: SimpleNamespace(id=table) for table in tables},
+            schemas={table.name: SimpleNamespace(id=table, names=list) for table in tables},
         )
         for name, tables in targets.items()
     }
@@ -59,14 +61,17 @@ class Target:
         self.accepted: frozenset[str] = frozenset()
         self.schema = "new"
         self.columns: tuple[str, ...] = ("k",)
-        self.content, self.basis = "", ""
+        self.content, self.basis, self.outline = "", "", ""
         self.forgotten: list[str] = []
+        self.kept: list[tuple[str, str]] = []
+        self.warnings: tuple[str, ...] = ()
         self.identities: dict[str, TableIdentity] = {}
         self.identity_stays = True
 
     def run(self, *, empty: bool = False, **targets: tuple[TableId, ...]) -> None:
         """A run with this mapping, which applies a batch."""
         carried = self.begin(**targets)
+        self.warnings = carried.warnings
         last = self.checkpoint or DUMPED
         rows = () if empty else tuple(brought(name) for name in targets)
         self.checkpoint = carried.noted(
@@ -85,7 +90,11 @@ class Target:
             return True
 
         late = LateTargets(
-            lambda name: name in self.rows, forget, self.accepted, identity_stays=self.identity_stays
+            lambda name: name in self.rows,
+            forget,
+            self.accepted,
+            identity_stays=self.identity_stays,
+            keep=lambda act, detail: self.kept.append((act, detail)),
         )
         mapped = (
             Mapped(
@@ -96,6 +105,7 @@ class Target:
                 self.content,
                 self.basis,
                 self.identities.get(name),
+                outline=self.outline,
             )
             for name in targets
         )
@@ -289,6 +299,91 @@ def test_another_fingerprint_is_another_mapping_where_both_are_taken_in_one_way(
     target.run(b=(T,))
     target.content = "filter > 4"
     target.refuses("target table b", b=(T,))
+
+
+def outline(**parts: str) -> str:
+    """An outline of these parts, of a mapping that reads t.a and t.b."""
+    return json.dumps(
+        {"columns": {"k": "1"}, "parts": parts, "reads": {"t.a": "1", "t.b": "1"}, "version": VERSION},
+        sort_keys=True,
+        separators=(",", ":"),
+    )
+
+
+def described(content: str, **parts: str) -> Target:
+    """A target that a run has described to its ledger."""
+    target = Target(None)
+    target.content, target.basis, target.outline = content, "Spark 4, types 1", outline(**parts)
+    target.run(b=(T,), c=(U,), j=(T,))
+    return target
+
+
+def test_all_targets_that_differ_are_named_at_once_and_in_what() -> None:
+    target = described("1", Filter="1")
+    target.content, target.outline = "2", outline(Filter="2", Join="1")
+    with pytest.raises(MappingError) as caught:
+        target.begin(b=(T,), c=(U,), j=(T,))
+    assert caught.value.where == "target tables b, c"
+    assert "of b differ: a filter, a join that wasn't there; of c differ: a filter" in caught.value.cause
+    assert "--accept-mapping b --accept-mapping c --reason" in caught.value.remedy
+    assert "empty the tables (b, c), ask for the rows: migrator dump start --table t --table u;" in (
+        caught.value.remedy
+    )
+    assert (target.kept, target.forgotten) == ([], []), "nothing is done yet"
+    target.accepted = frozenset("bc")
+    target.run(b=(T,), c=(U,), j=(T,))
+    assert target.forgotten == ["j"]
+    words = "a filter, a join that wasn't there"
+    assert target.kept == [
+        ("accept", f"b: {words}"),
+        ("accept", f"c: {words}"),
+        ("derive anew", f"j: {words}"),
+    ]
+    target.kept.clear()
+    target.run(b=(T,), c=(U,), j=(T,))
+    assert target.kept == []
+    assert target.checkpoint is not None
+    assert checkpoint_from_json(checkpoint_to_json(target.checkpoint)).mapped == target.checkpoint.mapped
+
+
+def test_targets_that_are_refused_for_another_reason_are_named_too() -> None:
+    target = described("1", Filter="1")
+    target.content, target.outline = "2", outline(Filter="2")
+    with pytest.raises(MappingError) as caught:
+        target.begin(b=(T,), d=(T,))
+    assert caught.value.where == "target table b"
+    assert caught.value.cause.endswith("The next start tells the same of d (added, or put back)")
+
+
+def test_a_mapping_that_begins_to_read_another_column_is_another_one() -> None:
+    """Its basis is another one, for that has the types of what it reads: it was let through once."""
+    target = described("1", Filter="1")
+    target.content, target.basis, target.outline = "2", "Spark 4, types 2", outline(Filter="2")
+    with pytest.raises(MappingError, match="mapping of a target was changed") as caught:
+        target.begin(b=(T,), c=(U,))
+    assert "of b differ: a filter" in caught.value.cause
+
+
+def test_what_cannot_be_compared_is_a_warning_by_name() -> None:
+    target = described("1", Filter="1")
+    target.content, target.basis = "2", "Spark 5, types 1"
+    target.run(b=(T,))
+    assert not target.warnings, "its outline is the same"
+    target.content, target.basis, target.outline = "3", "Spark 6, types 1", outline(Filter="2")
+    target.run(b=(T,))
+    [warning] = target.warnings
+    assert warning.startswith(
+        "the mapping of b can't be compared with the one that made its rows so far: it was made"
+    )
+    assert "there differ: a filter" in warning
+    assert [act for act, _ in target.kept] == ["uncompared"]
+    target.outline = ""
+    target.content, target.basis = "4", "Spark 7, types 1"
+    target.run(b=(T,))
+    assert len(target.warnings) == 1
+    target.content, target.basis = "", ""
+    target.run(b=(T,))
+    assert "what its functions do can't be read" in target.warnings[0]
 
 
 def test_a_target_of_another_schema_is_another_one() -> None:

@@ -1,0 +1,81 @@
+"""The refusal of a start with targets that lack rows, or have some of another mapping: all of them at once."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from migrator.errors import MappingError, MigratorError, TargetError
+from migrator.model.table import TableId
+
+
+class Why(enum.Enum):
+    """The reasons why a target can't go on."""
+
+    REPLACED = "made again"
+    CHANGED = "its mapping was changed"
+    ADDED = "added, or put back"
+
+
+@dataclass(frozen=True, slots=True)
+class Incomplete:
+    """A target that can't go on.
+
+    Attributes:
+        target: its name.
+        why: the reason.
+        tables: source tables whose rows it needs anew.
+        differing: how its mapping differs, in words.
+    """
+
+    target: str
+    why: Why
+    tables: tuple[TableId, ...]
+    differing: str = ""
+
+
+def refusal(found: Sequence[Incomplete]) -> MigratorError:
+    """Returns the error that names all of them, those of the first reason with what to do."""
+    why = next(why for why in Why if any(one.why is why for one in found))
+    ours = [one for one in found if one.why is why]
+    names = [one.target for one in ours]
+    where = f"target table{'s' if len(names) > 1 else ''} {', '.join(names)}"
+    tables = sorted({table for one in ours for table in one.tables})
+    others = ", ".join(f"{one.target} ({one.why.value})" for one in found if one.why is not why)
+    more = f". The next start tells the same of {others}" if others else ""
+    anew = _anew(names, tables)
+    accepted = " --accept-mapping ".join(names)
+    if why is Why.REPLACED:
+        return TargetError(
+            "a target's table isn't the one that its rows were applied to",
+            where=where,
+            cause="it was dropped and made again, or emptied, while nobody led: rows applied so far may be gone"
+            f"{more}",
+            remedy=f"{anew}. Or, if rows applied so far are in it, say so:"
+            f" migrator run --accept-mapping {accepted} --reason '...'",
+        )
+    if why is Why.CHANGED:
+        differing = "; ".join(f"of {one.target} differ: {one.differing}" for one in ours)
+        return MappingError(
+            "the mapping of a target was changed, or its schema, after rows of it had been applied",
+            where=where,
+            cause=f"{differing}. Rows mapped before would stay as they are{more}",
+            remedy=f"{anew}. Or put back what was changed; or, if rows mapped so far are what it makes of them,"
+            f" say so: migrator run --accept-mapping {accepted} --reason '...'",
+        )
+    return MappingError(
+        "a target was added to the mapping, or put back, after rows of its source tables had been applied",
+        where=where,
+        cause=f"rows of {', '.join(map(str, tables)) or 'its source tables'} went by without it; it would get changes"
+        f" only{more}",
+        remedy=f"{anew}. Or take the target out of the mapping",
+    )
+
+
+def _anew(names: Sequence[str], tables: Sequence[TableId]) -> str:
+    asking = (
+        f", ask for the rows: migrator dump start {' '.join(f'--table {table.name}' for table in tables)}"
+    )
+    which = f"{'tables' if len(names) > 1 else 'table'} ({', '.join(names)})"
+    return f"empty the {which}{asking if tables else ''}; then start again"
