@@ -9,6 +9,7 @@ actors take turns until the target holds everything.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -70,7 +71,7 @@ _ROUND = (
 _LONGEST_DRAIN = 500
 """Rounds of all actors; a run that isn't done by then is stuck."""
 _TICK_US = 100
-_OF_TARGET = "target table "
+_OF_TARGET = re.compile(r"target tables? (.+)")
 _MADE_AGAIN = 2
 """Starts with edited mappings for each that finds a target table dropped and made again."""
 _SETTINGS = 1000
@@ -181,28 +182,32 @@ class World:
         self._recorder.look()
 
     def _refused(self, process: Process, error: MigratorError) -> None:
-        """A start that an edited mapping, or another table, ended: its operator empties the table, asks for its rows,
-        or does neither.
+        """A start that an edited mapping, or another table, ended: its operator empties the tables, asks for their
+        rows, or does neither.
 
         The next start finds what the operator left undone. In the drain the operator does both, for the mapping is
         the original one again.
         """
-        if not self._edits or not error.where.startswith(_OF_TARGET):
+        refused = _OF_TARGET.fullmatch(error.where)
+        if not self._edits or refused is None:
             self.halted = f"{type(error).__name__}: {error}"
             process.stop()
             return
-        name = error.where.removeprefix(_OF_TARGET)
+        names = refused[1].split(", ")
         self.refusals.append(error.what)
         emptied, asked = (
             self._draining or self._doing.below(2) == 0,
             self._draining or self._doing.below(2) == 0,
         )
-        if emptied:
+        for name in names if emptied else ():
             self._shared.empty(name)
         if asked:
-            tables = tuple(schema.id for schema in analysed(AS_ALWAYS)[name].schemas.values())
+            plans = [analysed(AS_ALWAYS)[name] for name in names]
+            tables = tuple(dict.fromkeys(schema.id for plan in plans for schema in plan.schemas.values()))
             self.requests.update(lambda book: book.start(tables, WHOLE))
-        self._source.notes.append(f"{process.name}: refused {name}; emptied {emptied}, asked for {asked}")
+        self._source.notes.append(
+            f"{process.name}: refused {refused[1]}; emptied {emptied}, asked for {asked}"
+        )
         process.stop()
 
     def _lead(self, dice: Dice) -> None:

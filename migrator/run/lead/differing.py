@@ -17,6 +17,8 @@ _PARTS = {
     "Window": "a window",
     "Generate": "what it explodes",
     "Union": "what it unites",
+    "Intersect": "what it intersects",
+    "Except": "what it takes away",
     "Sort": "the order of its rows",
     "Distinct": "what it takes for duplicates",
     "Deduplicate": "what it takes for duplicates",

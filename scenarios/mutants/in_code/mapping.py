@@ -56,7 +56,6 @@ MAPPING = (
         ("a column is known without what it stands on", "            return self.known[name]\n        shared", "            return _same('between')\n        shared"),
         ("a union is its first part", 'if kind == "Union":', "if False:"),
         ("what a duplicate is doesn't matter", "[*found, *taken]", "found"),
-        ("columns in a subquery are all one", "            return self.known[name][way]\n        return numbers", "            return '#'\n        return numbers"),
         ("functions are known by nothing", "if way == FUNCTIONS and id(part) in self.functions:", "if id(part) in self.functions:"),
         ("constant rows are all one", "self._add(CONSTANTS, _same(_digest(content)))", "pass"),
     ),

@@ -201,6 +201,13 @@ JOINED: dict[str, tuple[Function, Function, tuple[str, ...]]] = {
         lambda flights: flights.select("id").distinct().select("id"),
         ("what it takes for duplicates",),
     ),
+    "what has to be the same": (
+        lambda flights, weather: (
+            flights.select("id", "dest").intersect(weather.select("id", "dest")).select("id")
+        ),
+        lambda flights, weather: flights.select("id").intersect(weather.select("id")).select("id"),
+        ("what it intersects",),
+    ),
     "a column of a subquery": (
         within("upper"),
         within("lower"),
@@ -226,7 +233,7 @@ def test_each_edit_is_named(spark: SparkSession, edits: dict[str, Any]) -> None:
     said = {}
     for name, (before, after, _) in edits.items():
         settings: dict[str, Any] = {} if edits is EDITS else {"grain": "flights.id"}
-        if name == "a column of a subquery":
+        if name in ("a column of a subquery", "what has to be the same"):
             settings["links"] = links
         old, new = (of(spark, function, **settings) for function in (before, after))
         found = compared(old, new)
