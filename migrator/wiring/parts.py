@@ -27,7 +27,7 @@ from migrator.adapters.outputs.json_lines.output import JsonLinesFile, JsonLines
 from migrator.adapters.outputs.parquet_events.output import ParquetFolder
 from migrator.config.engines import ENGINES
 from migrator.config.project import Settings
-from migrator.errors import ConfigError, MappingError
+from migrator.errors import ConfigError
 from migrator.model.grants import Grants
 from migrator.model.hint import Hint
 from migrator.model.ledger import Ledger
@@ -158,6 +158,7 @@ def _late(settings: Settings) -> LateTargets:
         partial(tables_made, settings),
         identity_stays(settings),
         lambda act, detail: wiring_target.acts(settings).add(act, settings.reason, detail),
+        lambda: [name for name, _ in filled(settings)],
     )
 
 
@@ -358,22 +359,6 @@ def _event_log_now(settings: Settings, after: int) -> tuple[int, int, Checkpoint
     reader = FileBatchReader(settings.event_log())
     waiting = list(reader.manifests(after))
     return len(waiting), reader.total_bytes(), waiting[-1].checkpoint if waiting else None
-
-
-def remap(settings: Settings, table: str) -> bool:
-    """Has a joined target derived anew by the run's next batch; False if it wasn't filled yet.
-
-    Raises ``MappingError`` for a table that no joined mapping makes.
-    """
-    known = [target.name for target in mapping(settings) if target.grain is not None]
-    if table not in known:
-        raise MappingError(
-            f"no joined mapping makes the target table {table!r}",
-            where=str(settings.mapping),
-            cause=f"with grain= there are: {', '.join(known) or 'none'}",
-            remedy="rows of a row-wise target come again with `migrator dump start --table <source table>`",
-        )
-    return forget_filled(settings, table)
 
 
 def target_numbers(settings: Settings) -> TargetNumbers:

@@ -69,6 +69,12 @@ def holds_rows(settings: Settings, table: str) -> bool:
     return engine.holds_rows(target, table)
 
 
+def table_bytes(settings: Settings, table: str) -> int:
+    """Returns the bytes that a target table takes on disk, with its indexes. Raises ``ConnectionFailed``."""
+    engine, target = _chosen(settings)
+    return engine.table_bytes(target, table)
+
+
 def tables_made(settings: Settings, tables: Sequence[str]) -> Mapping[str, TableIdentity]:
     """Returns the identities of target tables, as far as the server shows them. Raises ``ConnectionFailed``."""
     engine, target = _chosen(settings)

@@ -81,6 +81,7 @@ class TargetEngine(Generic[S]):
     filled: Callable[[S], list[tuple[str, int]]]
     forget_filled: Callable[[S, str], bool]
     holds_rows: Callable[[S, str], bool]
+    table_bytes: Callable[[S, str], int]
     identities: Callable[[S, Sequence[str]], Mapping[str, TableIdentity]]
     numbers: Callable[[S], TargetNumbers]
     grants: Callable[[S, Written], Grants]
@@ -124,6 +125,7 @@ POSTGRES = TargetEngine(
     filled=postgres_remap.filled,
     forget_filled=postgres_remap.forget_filled,
     holds_rows=postgres_remap.holds_rows,
+    table_bytes=postgres_remap.table_bytes,
     identities=postgres_remap.identities,
     numbers=PostgresNumbers,
     grants=_postgres_grants,
@@ -141,6 +143,7 @@ MYSQL = TargetEngine(
     filled=mysql_remap.filled,
     forget_filled=mysql_remap.forget_filled,
     holds_rows=mysql_remap.holds_rows,
+    table_bytes=mysql_remap.table_bytes,
     identities=mysql_remap.identities,
     numbers=MysqlNumbers,
     grants=_mysql_grants,

@@ -9,7 +9,7 @@ dropped and made again while nobody led.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from migrator.errors import MappingError
@@ -38,6 +38,8 @@ class LateTargets:
         identity_stays: whether an identity outlives ALTER, TRUNCATE and the like. If not, only a table that is empty
             is taken for another one.
         keep: keeps an act in the history: its name and what was done.
+        filled: returns the joined targets that are in step with the mirror; one that an operator has had forgotten
+            (`migrator remap`) isn't among them.
     """
 
     holds_rows: Callable[[str], bool]
@@ -46,6 +48,7 @@ class LateTargets:
     identities: Callable[[Sequence[str]], Mapping[str, TableIdentity]] = lambda _: {}
     identity_stays: bool = False
     keep: Callable[[str, str], None] = lambda act, detail: None
+    filled: Callable[[], Collection[str]] = tuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +108,13 @@ def carry_over(
     begun = {dump.table for dump in applied.dumps if dump.done or dump.chunks}
     missing = [pair for pair in every if pair not in fed and pair not in awaited]
     _refuse_unmirrored([table for name, table in missing if name == MIRROR and table in begun])
+    unasked = _unasked(late, joined & anew - replaced)
     incomplete, refilled = [], []
     for name in sorted({name for name, _ in missing} - {MIRROR}):
         needed = sorted(set(pairs[name]) & begun)
+        if name in unasked:
+            incomplete.append(Incomplete(name, Why.CHANGED, (), compared[name].said(), joined=True))
+            continue
         if name in joined:
             refilled += [name] if needed else []  # the mirror has all that it needs
             continue
@@ -119,9 +126,7 @@ def carry_over(
         awaited |= {(name, table): request for table, request in asked.items()}
     if incomplete:
         raise refusal(incomplete)
-    for name in refilled:
-        late.forget_filled(name)
-    _keep(late, compared, replaced, refilled)
+    _go_on(late, compared, replaced, refilled)
     waits = {pair: request for pair, request in awaited.items() if pair in every}
     return Carried(
         tuple(sorted(pair for pair in every if pair not in waits)),
@@ -131,10 +136,18 @@ def carry_over(
     )
 
 
-def _keep(
+def _unasked(late: LateTargets, names: set[str]) -> set[str]:
+    """Returns those of some joined targets that no operator has had forgotten: their rows stay until one does."""
+    return names & {*late.filled()} if names else set()
+
+
+def _go_on(
     late: LateTargets, compared: Mapping[str, Differing], replaced: set[str], refilled: Sequence[str]
 ) -> None:
-    """Keeps in the history which other mappings the run goes on with, and in what they differ."""
+    """Has joined targets filled anew, and keeps in the history which other mappings the run goes on with, and in what
+    they differ."""
+    for name in refilled:
+        late.forget_filled(name)
     for name, found in sorted(compared.items()):
         if name in late.accepted and (found.words or name in replaced):
             late.keep("accept", f"{name}: {found.said() or Why.REPLACED.value}")

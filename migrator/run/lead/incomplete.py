@@ -27,12 +27,14 @@ class Incomplete:
         why: the reason.
         tables: source tables whose rows it needs anew.
         differing: how its mapping differs, in words.
+        joined: whether its rows can be derived anew from the mirror, while those of before stay.
     """
 
     target: str
     why: Why
     tables: tuple[TableId, ...]
     differing: str = ""
+    joined: bool = False
 
 
 def refusal(found: Sequence[Incomplete]) -> MigratorError:
@@ -44,7 +46,7 @@ def refusal(found: Sequence[Incomplete]) -> MigratorError:
     tables = sorted({table for one in ours for table in one.tables})
     others = ", ".join(f"{one.target} ({one.why.value})" for one in found if one.why is not why)
     more = f". The next start tells the same of {others}" if others else ""
-    anew = _anew(names, tables)
+    anew = _anew(ours, tables)
     accepted = " --accept-mapping ".join(names)
     if why is Why.REPLACED:
         return TargetError(
@@ -73,9 +75,20 @@ def refusal(found: Sequence[Incomplete]) -> MigratorError:
     )
 
 
-def _anew(names: Sequence[str], tables: Sequence[TableId]) -> str:
+def _anew(found: Sequence[Incomplete], tables: Sequence[TableId]) -> str:
+    """Returns how they get all rows by the mapping as it is now."""
     asking = (
         f", ask for the rows: migrator dump start {' '.join(f'--table {table.name}' for table in tables)}"
     )
-    which = f"{'tables' if len(names) > 1 else 'table'} ({', '.join(names)})"
-    return f"empty the {which}{asking if tables else ''}; then start again"
+    emptied = [one.target for one in found if not one.joined]
+    which = f"{'tables' if len(emptied) > 1 else 'table'} ({', '.join(emptied)})"
+    parts = [
+        *([f"empty the {which}{asking if tables else ''}"] if emptied else []),
+        *(
+            f"have {one.target} derived anew from the mirror, in one transaction: migrator remap {one.target}"
+            " --reason '...'"
+            for one in found
+            if one.joined
+        ),
+    ]
+    return "; ".join([*parts, "then start again"])

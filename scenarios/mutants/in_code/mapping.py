@@ -49,6 +49,8 @@ MAPPING = (
     *mutants_of(
         "migrator/run/lead/carried.py", _CARRIED,
         ("only one target is refused", "            incomplete.append(Incomplete(name, why, tuple(needed), said))\n", "            raise refusal([Incomplete(name, why, tuple(needed), said)])\n"),
+        ("joined rows are replaced unasked", "        if name in unasked:\n", "        if False:\n"),
+        ("a joined target that was made again waits for a word", "_unasked(late, joined & anew - replaced)", "_unasked(late, joined & anew)"),
         ("an accepted mapping leaves no trace", 'late.keep("accept", ', "str("),
     ),
     *mutants_of(

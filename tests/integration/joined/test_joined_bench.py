@@ -10,8 +10,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from migrator.adapters.targets.shared.mirror.reach_sql import ReachSql
+from migrator.config import project as configuration
 from migrator.errors import MappingError
 from migrator.run.apply.joined_values import JoinedValues
+from migrator.wiring import target as wiring_target
 from tests.integration import shop
 from tests.integration.joined.joined_bench import JoinedBench
 from tests.integration.run_project import Project
@@ -145,6 +147,7 @@ def test_a_changed_mapping_is_derived_anew_from_the_mirror(few: JoinedBench) -> 
         "DELETE FROM order_summary WHERE order_id = 3",
         "INSERT INTO order_summary VALUES (999999, 'nobody', 0, 0, NULL)",
     )
+    assert wiring_target.table_bytes(configuration.load(few.project.config), "order_summary") >= 8192
     assert few.project.command("remap", "order_summary") == 0
     with pytest.raises(MappingError, match="no joined mapping makes"):
         few.project.command("remap", "label")

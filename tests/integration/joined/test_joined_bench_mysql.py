@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from migrator.config import project as configuration
+from migrator.wiring import target as wiring_target
 from tests.integration import shop
 from tests.integration.joined.joined_bench import JoinedBench
 from tests.integration.joined.test_joined_bench import (
@@ -87,6 +89,7 @@ def test_in_slices_undone_and_derived_anew(project: Project, tmp_path: Path, spa
         "INSERT INTO order_summary VALUES (999999, 'nobody', 0, 0, NULL)",
     )
     assert set(shop.differences(project, some)) == {"order_summary"}
+    assert wiring_target.table_bytes(configuration.load(project.config), "order_summary") >= 8192
     assert project.command("remap", "order_summary") == 0
     bench.follow()
     assert shop.differences(project, some) == {}

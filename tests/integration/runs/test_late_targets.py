@@ -257,13 +257,29 @@ def test_another_filter_or_function_is_another_mapping_and_another_text_is_not(
     mapped(project, ALWAYS, SHORT)
     with pytest.raises(MappingError, match="mapping of a target was changed"):
         project.run_here()
-    mapped(project, ALWAYS.replace("> 1", "> 2"), SAME.replace('"c"', '"d"'))
+    mapped(project, ALWAYS.replace("> 1", "> 8"), SAME.replace('"c"', '"d"'))
     capsys.readouterr()
+    assert project.command("check", "--value-seconds", "0") == 2
+    assert "migrator remap busy --reason" in capsys.readouterr().out
+    with pytest.raises(MappingError, match="mapping of a target was changed") as caught:
+        project.run_here()
+    assert caught.value.where == "target table busy"
+    assert "of busy differ: a filter (a literal)" in caught.value.cause
+    assert project.command("remap", "busy", "--reason", "one more makes it busy") == 0
+    assert "MB now: the target needs about as much again" in capsys.readouterr().out
     assert project.command("check", "--value-seconds", "0") == 0
     assert "the next start derives all rows anew of busy: a filter (a literal)" in capsys.readouterr().out
+    more = "SELECT customer, count(*) FROM orders GROUP BY customer HAVING count(*) > 8"
+    rows = set(map(tuple, project.old.query(more)))
+    assert rows != set(map(tuple, project.new.query("SELECT * FROM busy")))
+    project.old.execute("UPDATE orders SET items = items + 1 WHERE id = 1")
     project.run_here()
+    assert set(map(tuple, project.new.query("SELECT * FROM busy"))) == rows
+    capsys.readouterr()
     project.command("history")
-    assert "derive anew" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert ": busy: because one more makes it busy" in said
+    assert ": busy: a filter (a literal)" in said
 
 
 @pytest.mark.slow

@@ -63,6 +63,7 @@ class Target:
         self.columns: tuple[str, ...] = ("k",)
         self.content, self.basis, self.outline = "", "", ""
         self.forgotten: list[str] = []
+        self.filled: set[str] = set()
         self.kept: list[tuple[str, str]] = []
         self.warnings: tuple[str, ...] = ()
         self.identities: dict[str, TableIdentity] = {}
@@ -95,6 +96,7 @@ class Target:
             self.accepted,
             identity_stays=self.identity_stays,
             keep=lambda act, detail: self.kept.append((act, detail)),
+            filled=lambda: self.filled,
         )
         mapped = (
             Mapped(
@@ -344,6 +346,40 @@ def test_all_targets_that_differ_are_named_at_once_and_in_what() -> None:
     assert target.kept == []
     assert target.checkpoint is not None
     assert checkpoint_from_json(checkpoint_to_json(target.checkpoint)).mapped == target.checkpoint.mapped
+
+
+def test_a_joined_target_is_derived_anew_only_where_somebody_asked_for_it() -> None:
+    target = described("1", Filter="1")
+    target.filled, target.accepted = {"j"}, frozenset("bc")
+    target.content, target.outline = "2", outline(Filter="2")
+    with pytest.raises(MappingError) as caught:
+        target.begin(b=(T,), c=(U,), j=(T,))
+    assert caught.value.where == "target table j"
+    assert caught.value.remedy.startswith(
+        "have j derived anew from the mirror, in one transaction: migrator remap j --reason '...'; then start again. "
+    )
+    assert (target.kept, target.forgotten) == ([], []), "nothing is done yet"
+    target.accepted = frozenset()
+    with pytest.raises(MappingError) as caught:
+        target.begin(b=(T,), c=(U,), j=(T,))
+    assert caught.value.where == "target tables b, c, j"
+    assert "migrator dump start --table t --table u; have j derived anew" in caught.value.remedy
+    target.accepted = frozenset("bcj")
+    target.begin(b=(T,), c=(U,), j=(T,))
+    assert target.forgotten == []
+    target.accepted, target.filled = frozenset("bc"), set()  # `migrator remap j`
+    target.run(b=(T,), c=(U,), j=(T,))
+    assert target.forgotten == ["j"]
+
+
+def test_a_joined_target_that_was_made_again_needn_t_be_asked_for() -> None:
+    """It has no rows of any mapping."""
+    target = made_again()
+    target.identities["b"] = TableIdentity("b", "ledger")
+    target.make_again("j")
+    target.filled, target.mapped["j"] = {"j"}, "2"
+    target.run(**EVERY)
+    assert target.forgotten == ["j"]
 
 
 def test_targets_that_are_refused_for_another_reason_are_named_too() -> None:

@@ -17,6 +17,10 @@ from migrator.model.table import TableId
 
 _EXISTS = "SELECT 1 FROM information_schema.tables WHERE table_schema = %s AND table_name = %s"
 
+_BYTES = (
+    "SELECT COALESCE(data_length, 0) + COALESCE(index_length, 0) FROM information_schema.tables"
+    " WHERE table_schema = %s AND table_name = %s"
+)
 # The time at which a table was made has whole seconds, and also moves with an ALTER that copies it.
 _TIMES = (
     "SELECT table_name, DATE_FORMAT(create_time, '%%Y-%%m-%%d %%H:%%i:%%s') FROM information_schema.tables"
@@ -37,6 +41,14 @@ def holds_rows(settings: MysqlTarget, target: str) -> bool:
         return bool(
             session.rows(f"SELECT 1 FROM {qualified(TableId(settings.server.database, target))} LIMIT 1")
         )
+
+
+def table_bytes(settings: MysqlTarget, target: str) -> int:
+    """Returns the bytes that a target table takes on disk, with its indexes, as the server estimates them. Raises
+    ``ConnectionFailed``, ``TargetError``."""
+    with catalog(settings) as session:
+        rows = session.rows(_BYTES, [settings.server.database, target])
+    return int(rows[0][0]) if rows else 0
 
 
 def identities(settings: MysqlTarget, tables: Sequence[str]) -> dict[str, TableIdentity]:

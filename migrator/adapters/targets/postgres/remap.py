@@ -25,6 +25,10 @@ SELECT c.relname::text, c.oid::text, COALESCE(pg_catalog.to_regclass('migrator.l
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = %s AND c.relname = ANY(%s) AND c.relkind IN ('r', 'p')
 """
+_BYTES = """
+SELECT COALESCE(GREATEST(pg_catalog.pg_total_relation_size(pg_catalog.to_regclass(%(name)s)),
+    (SELECT sum(pg_catalog.pg_total_relation_size(relid)) FROM pg_catalog.pg_partition_tree(%(name)s))), 0)::bigint
+"""
 _HISTORY = act_sql(HISTORY, lambda _, kind: f"%s::{kind}")
 
 
@@ -55,6 +59,15 @@ def holds_rows(settings: PostgresTarget, target: str) -> bool:
     name = qualified(TableId(settings.server.schema, target))
     with catalog(settings) as connection:
         return connection.execute(f"SELECT FROM {name} LIMIT 1").fetchone() is not None
+
+
+def table_bytes(settings: PostgresTarget, target: str) -> int:
+    """Returns the bytes that a target table takes on disk, with its indexes and partitions. Raises
+    ``ConnectionFailed``, ``TargetError``."""
+    name = qualified(TableId(settings.server.schema, target))
+    with catalog(settings) as connection:
+        row = connection.execute(_BYTES, {"name": name}).fetchone()
+    return int(row[0]) if row is not None else 0
 
 
 def identities(settings: PostgresTarget, tables: Sequence[str]) -> dict[str, TableIdentity]:
