@@ -51,7 +51,7 @@ from migrator.run.commands.repair import check_doubts
 from migrator.run.lead.carried import LateTargets
 from migrator.run.migration import EventLog, Parts
 from migrator.run.progress import Progress
-from migrator.run.steps import step_hook
+from migrator.run.steps import Step, step_hook
 from migrator.wiring import target as wiring_target
 from migrator.wiring.coordination import (
     adopt,
@@ -105,15 +105,6 @@ def parts(
     """
     step = step_hook(os.environ)
 
-    def event_log(epoch: int, ledger: Ledger) -> EventLog:
-        fresh = FreshSegments()
-        after, applied = ledger.segment, ledger.segment_id
-        writer = FileSegmentWriter(
-            settings.event_log(), epoch, after=after, applied=applied, fresh=fresh, step=step
-        )
-        reader = FileBatchReader(settings.event_log(), fresh=fresh)
-        return EventLog(writer, reader, FileRoom(settings.event_log(), writer, reader))
-
     catalog, ports = source_parts(settings, step, executors_read(settings))
     loaded = load(settings.mapping, lambda: spark(settings, master, conf))
     surrogates = {mapped.name: dict(mapped.surrogates) for mapped in loaded if mapped.surrogates}
@@ -129,7 +120,7 @@ def parts(
         known_epoch=lambda: known_epoch(settings),
         leadership=leadership(settings),
         requests=requests(settings),
-        event_log=event_log,
+        event_log=partial(_event_log, settings, step),
         spark=lambda: spark(settings, master, conf),
         executors=lambda: executors_now(master or settings.spark.master),
         slots=settings.state / "slots",
@@ -148,6 +139,16 @@ def parts(
         stager=stager if executors_stage(settings, master or settings.spark.master) else None,
         upkeep=target_upkeep(settings) if settings.apply.upkeep else None,
     )
+
+
+def _event_log(settings: Settings, step: Step, epoch: int, ledger: Ledger) -> EventLog:
+    fresh = FreshSegments()
+    after, applied = ledger.segment, ledger.segment_id
+    writer = FileSegmentWriter(
+        settings.event_log(), epoch, after=after, applied=applied, fresh=fresh, step=step
+    )
+    reader = FileBatchReader(settings.event_log(), fresh=fresh)
+    return EventLog(writer, reader, FileRoom(settings.event_log(), writer, reader))
 
 
 def _late(settings: Settings) -> LateTargets:
