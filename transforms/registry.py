@@ -165,8 +165,8 @@ class Mapping:
         return register
 
     def gap(self, table: str, why: str) -> None:
-        """Marks a target table as not mapped yet: no run starts until a function makes it or this line is
-        deleted."""
+        """Marks a target table as not mapped yet: no run starts until this line is deleted, also where a function
+        makes it."""
         self.gaps[table] = why
 
     def add(self, target: TargetMapping) -> None:

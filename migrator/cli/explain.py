@@ -10,6 +10,7 @@ import click
 from migrator.cli.options import conf_option, config_option, master_option, spark_options
 from migrator.config import project as configuration
 from migrator.errors import ConfigError, MappingError, together
+from migrator.run.mapping_checks import CLOSE
 from migrator.run.migration import Parts, plans
 from migrator.wiring import parts as wiring
 from transforms.load import read_mapping
@@ -31,7 +32,7 @@ def explain(
     Reads the structure of both sides, changes nothing.
     """
     parts = wiring.parts(configuration.load(config), master, spark_options(conf), read_mapping)
-    known = [*(target.name for target in parts.mapping.targets), *parts.mapping.gaps]
+    known = list(dict.fromkeys([*(target.name for target in parts.mapping.targets), *parts.mapping.gaps]))
     if table is not None and table not in known:
         if parts.mapping.broken:
             raise together(parts.mapping.broken)
@@ -56,10 +57,10 @@ def explain(
 
 
 def _lines(parts: Parts, name: str, with_plan: bool) -> list[str]:
-    if name in parts.mapping.gaps and name not in parts.mapping:
-        remedy = "write a function or a query that makes it, or delete its line mapping.gap(...)"
-        raise MappingError(f"{name} is a gap, not mapped yet", cause=parts.mapping.gaps[name], remedy=remedy)
     alone = Mapping()
-    alone.add(parts.mapping[name])
-    _, [target], found = plans(replace(parts, mapping=alone))
+    if name in parts.mapping:
+        alone.add(parts.mapping[name])
+        _, [target], found = plans(replace(parts, mapping=alone))
+    if name in parts.mapping.gaps:
+        raise MappingError(f"{name} is a gap, not mapped yet", cause=parts.mapping.gaps[name], remedy=CLOSE)
     return [*explained(found[name], target), *(optimized(parts.spark(), found[name]) if with_plan else [])]

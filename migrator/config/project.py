@@ -101,8 +101,8 @@ def load(file: Path, environment: Mapping[str, str] | None = None, *, owner: boo
     Args:
         file: the file.
         environment: where passwords come from; the process's environment by default.
-        owner: whether the login that owns the target's tables is read as well. Who runs a migration needn't have
-            its password.
+        owner: whether the login that owns the target's tables is wanted, and no other: who runs a migration needn't
+            have its password, nor who owns the tables those of the migration.
 
     Raises:
         ConfigError: everything that is wrong with it, in one message.
@@ -157,7 +157,9 @@ class _Reader:
         name = self._text("migration", "name")
         if name and not NAME.fullmatch(name):
             self._problem("migration", "name", f"{name!r} is not [a-z][a-z0-9_]{{0,30}}")
-        source, target = self._server("source"), self._server("target")
+        alone = with_owner and bool(self._get("target", "owner"))
+        source = self._server("source", with_password=not with_owner)
+        target = self._server("target", with_password=not alone)
         owner = self._owner(target) if with_owner else None
         placement = self._choice("source", "placement", placements(source.kind))
         log = self._choice("source", "log")
@@ -170,7 +172,7 @@ class _Reader:
         self._choice("capture", "chunk_reading")
         self._choice("apply", "bad_rows")
         self._check_positive()
-        coordination = self._coordination(root)
+        coordination = None if with_owner else self._coordination(root)
         if self.problems:
             return None
         return Settings(
@@ -245,7 +247,7 @@ class _Reader:
         if kind in ENGINES and not has(ENGINES[kind]):
             self._problem(section, key, words.format(names_where(has)))
 
-    def _server(self, section: str) -> Server:
+    def _server(self, section: str, *, with_password: bool) -> Server:
         kind = self._choice(section, "kind")
         known = ENGINES.get(kind)
         root = self._file.resolve().parent
@@ -264,7 +266,9 @@ class _Reader:
             database=self._text(section, "database"),
             schema=schema or (known.schema if known else ""),
             user=self._text(section, "user"),
-            password=Secrets(root, get, problem, self._environment).read("password"),
+            password=Secrets(root, get, problem, self._environment).read("password")
+            if with_password
+            else None,
             tls=self._choice(section, "tls"),
             tls_ca=str(root / tls_ca) if tls_ca else "",
             silence_s=float(get("silence_s")),

@@ -61,7 +61,9 @@ _TARGET_ONLY = {
         "",
         "that of `user`",
     ),
-    **settings_of("owner_password", "where its password is; read by `migrator schema upgrade` alone"),
+    **settings_of(
+        "owner_password", "where its password is; read by `migrator schema upgrade` and its like alone"
+    ),
 }
 _SOURCE_ONLY = {
     "placement": choice(

@@ -42,7 +42,8 @@ def written(settings: Settings, revision: str) -> str:
 
 def standing(settings: Settings) -> Standing:
     """Returns where the target stands among the revisions. Changes nothing, raises likewise."""
-    return control.standing(target_database(settings), settings.alembic, settings.target.schema or None)
+    database = target_database(_as_owner(settings))
+    return control.standing(database, settings.alembic, settings.target.schema or None)
 
 
 def _as_owner(settings: Settings) -> Settings:

@@ -66,7 +66,7 @@ def _another_owner(settings: Settings) -> bool:
 @config_option
 def current(config: Path) -> None:
     """Tell which revision the target is at, and which are still to run. Changes nothing."""
-    found = wiring.standing(configuration.load(config))
+    found = wiring.standing(configuration.load(config, owner=True))
     click.echo(f"at       {', '.join(found.at) or 'none'}")
     click.echo(f"head     {', '.join(found.heads) or 'none'}")
     for one in found.revisions:
@@ -78,5 +78,5 @@ def current(config: Path) -> None:
 @config_option
 def history(config: Path) -> None:
     """List all revisions, oldest first, and say which the target has. Changes nothing."""
-    for one in wiring.standing(configuration.load(config)).revisions:
+    for one in wiring.standing(configuration.load(config, owner=True)).revisions:
         click.echo(f"{'ran' if one.ran else 'to run':8} {one.name}  {one.said}".rstrip())

@@ -137,7 +137,15 @@ def test_the_project_names_its_gaps_and_runs_without_them(
     text = re.sub(r"^ *(mapping\.)?gap\(.*\n", "", mapping.read_text(), flags=re.MULTILINE)
     columns = [("bill_id", "id"), ("totals", "total")]
     finished = "".join(f'        F.col("{old}").alias("{new}"),\n' for old, new in columns)
-    mapping.write_text(text.replace("    return bill.select(\n", f"    return bill.select(\n{finished}"))
+    finished = text.replace("    return bill.select(\n", f"    return bill.select(\n{finished}")
+    # Finished, and not yet said to be right: refused until the line goes, as the remedy says.
+    mapping.write_text(f'{finished}\n\nmapping.gap("invoice", "from bill?")\n')
+    assert project.command("explain") == 2
+    assert "invoice is a gap, not mapped yet" in capfd.readouterr().out
+    with pytest.raises(MigratorError, match=r"then delete its line mapping\.gap"):
+        project.run_here()
+    mapping.write_text(finished)
+    assert project.command("explain") == 0
     done = project_tests(folder)
     assert done.returncode == 0, done.stdout
     project.run_here()

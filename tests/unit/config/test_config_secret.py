@@ -112,3 +112,23 @@ def test_the_authority_is_looked_for_beside_the_file(tmp_path: Path) -> None:
     assert "ca.pem is no file" in refused(tmp_path, 'tls_ca = "ca.pem"')
     (tmp_path / "ca.pem").write_text("ca")
     assert settings_with(tmp_path, 'tls_ca = "ca.pem"').source.tls_ca == str(tmp_path / "ca.pem")
+
+
+def test_the_owner_needs_no_password_of_the_migration_nor_the_migration_the_owners(tmp_path: Path) -> None:
+    server = 'kind = "mariadb"\nhost = "h"\ndatabase = "d"\nuser = "u"\n'
+    file = tmp_path / "migration.toml"
+    old, new = (f'{server}password_env = "{name}"\n' for name in ("OLD", "NEW"))
+    text = f'[migration]\nname = "x"\n[source]\n{old}[target]\n{new}'
+    file.write_text(f'{text}owner = "o"\nowner_password_env = "OWNER"\n')
+    settings = load(file, {"OWNER": "s3cret"}, owner=True)
+    assert settings.owner is not None
+    assert (settings.owner.user, settings.owner.password) == ("o", "s3cret")
+    assert load(file, {"OLD": "a", "NEW": "b"}).owner is None
+    with pytest.raises(ConfigError, match="no variable OWNER"):
+        load(file, {"OLD": "a", "NEW": "b"}, owner=True)
+    with pytest.raises(ConfigError, match="no variable OLD"):
+        load(file, {"OWNER": "s3cret"})
+    file.write_text(text)
+    owner = load(file, {"NEW": "b"}, owner=True).owner
+    assert owner is not None
+    assert (owner.user, owner.password) == ("u", "b")
