@@ -317,14 +317,7 @@ class Migration:
         self._read_again.refuse_shared(mapping_plans)
         if stopping.requested():
             return  # Spark takes seconds to start
-        if checkpoint is None:
-            # Only then: putting back a table that somebody took out of the publication while we were down would
-            # hide from the log reader that its changes are missing.
-            parts.catalog.prepare(schemas)
-        else:
-            refuse_changes(checkpoint, schemas, parts.requests.read())
-            if new := sorted(joining(checkpoint, schemas)):
-                parts.catalog.adopt(new)
+        self._have_captured(schemas, checkpoint)
         carried = carried_by(parts, ledger.checkpoint, targets, mapping_plans)
         self.progress.warn("mapping", *carried.warnings)
         capture = CaptureLoop(
@@ -361,6 +354,18 @@ class Migration:
         finally:
             upkeep.join(timeout=5)
             job.close()
+
+    def _have_captured(self, schemas: list[TableSchema], checkpoint: Checkpoint | None) -> None:
+        """Has the source keep the changes of all tables. Raises ``MappingError`` where they can't be gone on with."""
+        parts = self._parts
+        if checkpoint is None:
+            # Only then: putting back a table that somebody took out of the publication while we were down would
+            # hide from the log reader that its changes are missing.
+            parts.catalog.prepare(schemas)
+            return
+        refuse_changes(checkpoint, schemas, parts.requests.read())
+        if new := sorted(joining(checkpoint, schemas)):
+            parts.catalog.adopt(new)
 
     def _go(
         self, capture: CaptureLoop, apply: ApplyLoop, stopping: Stopping, until: Until | None, behind: bool

@@ -1,0 +1,1 @@
+"""Mappings that were changed between two runs."""
