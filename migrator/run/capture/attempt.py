@@ -24,10 +24,6 @@ class Anew:
     joining: frozenset[TableId] = frozenset()
     mirrored: frozenset[TableId] = frozenset()
 
-    def consented(self) -> frozenset[TableId]:
-        """Returns the tables of which the log reader may find another than was captured before, or the first."""
-        return self.replaced | self.joining
-
     def emptied(self, found: frozenset[TableId]) -> frozenset[TableId]:
         """Returns the tables whose rows have to go first; ``found``: those that the log reader found replaced."""
         return (found - self.joining) | (self.joining & self.mirrored)

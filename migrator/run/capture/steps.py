@@ -124,7 +124,7 @@ class CaptureSteps:
         self._dirty = self._load_noted = self._warned = False
         self._stored_notes = stored.notes if stored else ()
         self.settled = stored.position if stored else None
-        begin_notes(self._notes, stored, book, attempt.anew.consented())
+        begin_notes(self._notes, stored, book, attempt.anew.replaced, attempt.anew.joining)
         self.log = LogPump(ports.log_reader, stored.position if stored else None, inputs, progress, step)
         started = self.log.start()  # on a first start, dumps begin only after the log is being kept for us
         self._notes.begun()

@@ -64,6 +64,6 @@ class ReadAgain:
                     " rows of other tables as well",
                     where=plan.target.where(),
                     cause="which of its rows came from the former table isn't kept",
-                    remedy="let the former table have its name again (what was written to it meanwhile is in the"
-                    " log), or start the migration anew (docs/how-to/start-anew.md)",
+                    remedy="start the migration anew (docs/how-to/start-anew.md). On PostgreSQL the former table may"
+                    " have its name again instead: what was written to it meanwhile is in the log",
                 )

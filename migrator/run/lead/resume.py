@@ -85,20 +85,26 @@ def begin_notes(
     notes: LogNotes,
     checkpoint: Checkpoint | None,
     book: RequestBook,
-    anew: frozenset[TableId] = frozenset(),
+    replaced: frozenset[TableId] = frozenset(),
+    new: frozenset[TableId] = frozenset(),
 ) -> None:
     """The log reader's notes as the checkpoint has them, if a run goes on from one.
 
-    ``anew``: tables whose rows are all read, since they join, or others of their names were dumped.
+    Args:
+        notes: begin.
+        checkpoint: has those of the run before.
+        book: the dump requests.
+        replaced: names that other tables are known to have by now.
+        new: tables that join. What is noted of one is of the time when it was captured before: of no interest.
     """
     if checkpoint is None:
         notes.begin(())
     else:
         notes.begin(
-            checkpoint.notes,
+            [(table, text) for table, text in checkpoint.notes if table not in new],
             asked_again(checkpoint, book),
             asked_again(checkpoint, book, whole=True),
-            anew,
+            replaced | new,
         )
 
 

@@ -18,7 +18,7 @@ from migrator.model.table import TableId
 from migrator.ports.log_notes import LogNotes, Notes
 from migrator.run.capture.attempt import Attempt
 from migrator.run.capture.steps import CaptureSteps, SourcePorts
-from migrator.run.lead.resume import asked_again
+from migrator.run.lead.resume import asked_again, begin_notes
 from migrator.run.progress import Progress
 from scenarios.simulation.clients import initial_rows
 from scenarios.simulation.source import Link, SimulatedChunkReader, SimulatedLogReader, Source
@@ -49,6 +49,21 @@ def test_a_request_for_a_table_takes_its_note_away() -> None:
     assert notes_to_keep(GIVEN, book) == NOTES[1:]
     assert notes_to_keep(GIVEN, book.pause("r1")) == NOTES[1:], "it will be read when it goes on"
     assert notes_to_keep(GIVEN, book.cancel("r1")) == NOTES
+
+
+def test_a_table_that_joins_has_no_note_and_a_replaced_one_loses_it_once_another_is_found() -> None:
+    notes = LogNotes()
+    begin_notes(notes, GIVEN, RequestBook(), replaced=frozenset((T,)), new=frozenset((U,)))
+    assert notes.kept() == NOTES[:1]
+    assert notes.consented(T)
+    assert notes.consented(U)
+    notes.replace(T)
+    assert notes.kept() == ()
+    assert notes.given_up(T) == "of t"
+    assert notes.asked_for(T)
+    notes.begun()
+    assert not notes.consented(T)
+    assert notes.replaced() == {T}
 
 
 @pytest.mark.parametrize("chunks", [0, 1])

@@ -234,7 +234,9 @@ class UnloggedChanges:
             self._notes.replaced()
         )  # they joined it in the place of others, and all of their rows are read
         changed = [
-            table for table, version in known.items() if found.get(table) != version and table not in fresh
+            table
+            for table, version in known.items()
+            if found.get(table) != version and table not in fresh and not self._notes.consented(table)
         ]
         if changed:
             tables_named = ", ".join(str(table) for table in sorted(changed) if table.name)
@@ -258,7 +260,8 @@ class UnloggedChanges:
             if known is not None:
                 tree = self._partitions.next(query, table, known, seen)
             elif seen is not None:
-                resumed = self._resumed and not self._notes.asked_for(table)
+                anew = self._notes.asked_for(table) or self._notes.consented(table)
+                resumed = self._resumed and not anew
                 tree = self._partitions.first(table, seen, resumed=resumed)
             else:
                 continue
