@@ -8,6 +8,9 @@ from migrator.model.event import Key, TransactionId
 from migrator.model.position import Position
 from migrator.model.table import TableId
 
+MIRROR = ""
+"""Stands for the mirror's copy of a source table, where a target's name would stand."""
+
 
 @dataclass(frozen=True, slots=True)
 class TableDump:

@@ -47,7 +47,14 @@ from migrator.run.capture.priority import at_lower_priority
 from migrator.run.capture.source_threads import wait
 from migrator.run.failure import Stopping
 from migrator.run.lead.between import refuse_changes
-from migrator.run.lead.carried import Carried, LateTargets, carry_over, mapped_now, mirrored_tables
+from migrator.run.lead.carried import (
+    Carried,
+    LateTargets,
+    carry_over,
+    mapped_now,
+    mirrored_tables,
+    unmirrored,
+)
 from migrator.run.lead.head_start import head_start
 from migrator.run.lead.lead import (
     AppliedOnly,
@@ -322,7 +329,9 @@ class Migration:
         self.progress.warn("mapping", *carried.warnings)
         capture = CaptureLoop(
             self._source(schemas),
-            self._capturing(schemas, checkpoint, epoch, mapping_plans),
+            self._capturing(
+                schemas, checkpoint, epoch, self._anew(schemas, checkpoint, ledger, mapping_plans)
+            ),
             SureWriter(log.writer, lead),
             CheckedRequests(
                 parts.requests, schemas, parts.catalog.check_scope, parts.check_doubts, self.progress
@@ -391,10 +400,10 @@ class Migration:
         schemas: list[TableSchema],
         checkpoint: Checkpoint | None,
         epoch: int,
-        found: dict[str, MappingPlan],
+        anew: Anew,
     ) -> Attempt:
         """Returns what is captured under an epoch, and from where on."""
-        parts, mirrored = self._parts, mirrored_tables(found.values())
+        parts = self._parts
         return Attempt(
             {schema.id: schema for schema in schemas},
             checkpoint,
@@ -402,8 +411,22 @@ class Migration:
             f"{epoch}-{secrets.token_hex(4)}",
             {schema.id: parts.catalog.estimated_rows(schema) for schema in schemas},
             applied=True,
-            anew=Anew(self._read_again.tables, joining(checkpoint, schemas), mirrored),
+            anew=anew,
         )
+
+    def _anew(
+        self,
+        schemas: list[TableSchema],
+        checkpoint: Checkpoint | None,
+        ledger: Ledger,
+        found: dict[str, MappingPlan],
+    ) -> Anew:
+        """Returns which tables are dumped from now on though the migration has begun; the operator is told."""
+        mirrored, new = mirrored_tables(found.values()), joining(checkpoint, schemas)
+        once_more = unmirrored(ledger.checkpoint, found.values()) - new
+        said = f"{', '.join(map(str, sorted(once_more)))}: all rows are read again, for the mirror of joined mappings"
+        self.progress.warn("mirror", *([said] if once_more else []))
+        return Anew(self._read_again.tables, new, mirrored, once_more)
 
     def _source(self, schemas: list[TableSchema]) -> SourcePorts:
         """The source, which forgets no more than it may."""

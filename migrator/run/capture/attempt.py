@@ -18,11 +18,13 @@ class Anew:
         replaced: names that other tables are known to have by now.
         joining: tables that nobody captured until now.
         mirrored: those that a mirror may have rows of, from an earlier time.
+        unmirrored: tables that nobody kept in a mirror until now.
     """
 
     replaced: frozenset[TableId] = frozenset()
     joining: frozenset[TableId] = frozenset()
     mirrored: frozenset[TableId] = frozenset()
+    unmirrored: frozenset[TableId] = frozenset()
 
     def emptied(self, found: frozenset[TableId]) -> frozenset[TableId]:
         """Returns the tables whose rows have to go first; ``found``: those that the log reader found replaced."""

@@ -128,9 +128,8 @@ class CaptureSteps:
         self.log = LogPump(ports.log_reader, stored.position if stored else None, inputs, progress, step)
         started = self.log.start()  # on a first start, dumps begin only after the log is being kept for us
         self._notes.begun()
-        checkpoint = _with_dumps(
-            stored or Checkpoint(started), schemas, self._estimates, self._notes.replaced()
-        )
+        anew = self._notes.replaced() | attempt.anew.unmirrored
+        checkpoint = _with_dumps(stored or Checkpoint(started), schemas, self._estimates, anew)
         prefix = f"{attempt.run_token}-" if ports.watermarks is not None else ""
         self._plan = DumpPlan(
             checkpoint.dumps,
@@ -316,14 +315,13 @@ def _with_dumps(
     known: Checkpoint,
     schemas: Mapping[TableId, TableSchema],
     estimates: Mapping[TableId, int],
-    replaced: frozenset[TableId],
+    anew: frozenset[TableId],
 ) -> Checkpoint:
-    """Adds the first dump of each table. Of a table that replaced another nothing counts as dumped any more, by
-    requests neither: whatever becomes of the request that asks for its rows, all of them are read."""
-    begun = {dump.table: dump for dump in known.dumps if dump.table not in replaced}
+    """Adds the first dump of each table. Of a table that replaced another, or begins to be mirrored, nothing counts
+    as dumped any more, by requests neither: whatever becomes of a request for its rows, all of them are read."""
+    begun = {dump.table: dump for dump in known.dumps if dump.table not in anew}
     requests = [
-        TableDump(dump.table, request=dump.request) if dump.table in replaced else dump
-        for dump in known.requests
+        TableDump(dump.table, request=dump.request) if dump.table in anew else dump for dump in known.requests
     ]
     dumps = [
         begun.get(table) or TableDump(table, estimated_rows=estimates.get(table, 0)) for table in schemas

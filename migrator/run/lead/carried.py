@@ -12,8 +12,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from migrator.errors import MappingError
-from migrator.model.progress import Checkpoint, Mapped, TableIdentity
+from migrator.model.progress import MIRROR, Checkpoint, Mapped, TableIdentity
 from migrator.model.requests.request import WHOLE, DumpRequest, RequestBook, RequestState
 from migrator.model.table import TableId
 from migrator.ports.target import TargetBatch
@@ -21,9 +20,6 @@ from migrator.run.lead.differing import Differing, differing
 from migrator.run.lead.incomplete import Incomplete, Why, refusal
 from transforms.analysis.fingerprint import Fingerprint
 from transforms.analysis.plan import MappingKind, MappingPlan
-
-MIRROR = ""
-"""Stands for the mirror's copy of a source table, where a target's name would stand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +103,6 @@ def carry_over(
     fed, awaited = _so_far(applied, book(), anew)
     begun = {dump.table for dump in applied.dumps if dump.done or dump.chunks}
     missing = [pair for pair in every if pair not in fed and pair not in awaited]
-    _refuse_unmirrored([table for name, table in missing if name == MIRROR and table in begun])
     unasked = _unasked(late, joined & anew - replaced)
     incomplete, refilled = [], []
     for name in sorted({name for name, _ in missing} - {MIRROR}):
@@ -297,11 +292,13 @@ def mirrored_tables(plans: Iterable[MappingPlan]) -> frozenset[TableId]:
     return frozenset(table for plan in plans if plan.kind is MappingKind.GRAIN for table in _tables(plan))
 
 
-def _refuse_unmirrored(tables: list[TableId]) -> None:
-    if tables:
-        raise MappingError(
-            "a joined mapping reads a source table that nothing joined for a while, or ever",
-            where=", ".join(map(str, sorted(tables))),
-            cause="rows and changes of it went by without being kept in the mirror",
-            remedy="start a migration of another name with an empty target, or take the table out of that mapping",
-        )
+def unmirrored(applied: Checkpoint | None, plans: Iterable[MappingPlan]) -> frozenset[TableId]:
+    """Returns the tables that joined mappings read, and of which the mirror lacks rows that went by: they are dumped
+    once more.
+
+    ``applied``: the ledger's. One of an earlier version doesn't say so.
+    """
+    if applied is None or applied.fed is None:
+        return frozenset()
+    captured = {dump.table for dump in applied.dumps}
+    return frozenset(t for t in mirrored_tables(plans) if t in captured and (MIRROR, t) not in applied.fed)

@@ -121,6 +121,7 @@ def test_runs_pass_through_every_point_that_is_listed(
             "reset.noted",
             "reset.marked",
             "reset.removed",
+            "target.refused",
         }
         assert set(POINTS) - passed.points == left
         assert joined.command("remap", "order_summary") == 0  # rows are there: it is filled as a whole
@@ -128,12 +129,15 @@ def test_runs_pass_through_every_point_that_is_listed(
         joined.run_here()
         assert shop.differences(joined, TABLES) == {}
         assert joined.command("reset", "--yes") == 0
-    assert set(POINTS) - passed.points == {"changes.poll"}
+    assert set(POINTS) - passed.points == {"changes.poll", "target.refused"}
+    with polled.config.open("a") as file:
+        file.write('\n[apply]\nbad_rows = "set_aside"\n')
+    polled.new.execute("ALTER TABLE purchase ADD CHECK (purchase_id <> 77)")
     polled.run_here()
     with polled.old.connect() as writer:
         writer.execute("UPDATE orders SET total = total + 1 WHERE id <= 10")
     polled.run_here()  # a server on which nothing was written since the dump began isn't polled
-    assert polled.differences() == []
+    assert [row[0] for row in polled.differences()] == [77]
     assert passed.points == set(POINTS)
 
 

@@ -48,6 +48,27 @@ def test_new_tables_are_dumped_beside_writers_and_no_other(
     assert project.command("verify", "--wait", "30") == 0
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_table_that_joins_the_mirror_alone_is_read_once_more_and_no_other(
+    engine: str, request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession
+) -> None:
+    """``category`` is captured for a row-wise target; the mapping joins it from now on. A kill begins it again."""
+    project = begun(engine, request, tmp_path, only=ADDED)
+    project.run_here()
+    before = rows_dumped(project)
+    project.old.execute(*changes(1), "DELETE FROM order_line WHERE product_id = 3")
+    mapped(project, *ADDED, "sales")
+    process = project.process("run", crash_at="capture.segment:2")
+    assert process.wait(120) != 0
+    with writing(project.old):
+        project.run_here()
+    project.run_here()
+    assert shop.differences(project, (*ADDED, "sales")) == {}
+    after = rows_dumped(project)
+    assert {table for table in before if after[table] != before[table]} <= {"category"}
+    assert project.command("verify", "--wait", "30") == 0
+
+
 @pytest.mark.parametrize("engine", ["pg", "maria"])
 def test_tables_that_left_and_come_back_bring_what_they_have_then(
     engine: str, request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession

@@ -31,8 +31,8 @@ from migrator.adapters.targets.mysql.settings import MysqlTarget
 from migrator.adapters.targets.shared.mirror.columns import (
     COMMENT,
     FORMAT,
-    came_back,
     needed,
+    out_of_step,
     outdated,
     refuse_late,
     refuse_newer,
@@ -156,7 +156,7 @@ class MirrorTables:
         known = self._session.rows(
             f"SELECT segment FROM {moved} WHERE migration = %s AND mirrored = %s", [migration, there.name]
         )
-        if known and came_back(schema, self._ledger):
+        if known and out_of_step(schema, self._ledger):
             self._session.run(
                 f"DELETE FROM {moved} WHERE migration = %s AND mirrored = %s", [migration, there.name]
             )

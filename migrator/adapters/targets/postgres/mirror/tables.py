@@ -20,8 +20,8 @@ from migrator.adapters.targets.postgres.session import Session
 from migrator.adapters.targets.shared.mirror.columns import (
     COMMENT,
     FORMAT,
-    came_back,
     needed,
+    out_of_step,
     outdated,
     refuse_late,
     refuse_newer,
@@ -212,7 +212,7 @@ def _table(
     place = mirror_table(migration, schema.id)
     name = qualified(place)
     present = _present(session, place)
-    if present and came_back(schema, ledger):
+    if present and out_of_step(schema, ledger):
         session.run(f"DROP TABLE {name}")
         present = {}
     if not present:

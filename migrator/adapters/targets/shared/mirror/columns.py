@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from migrator.errors import TargetError
 from migrator.model.codecs.codec import NEWER
 from migrator.model.ledger import Ledger
+from migrator.model.progress import MIRROR
 from migrator.model.reach import VALUE
 from migrator.model.table import TableSchema
 from migrator.ports.log_notes import earlier_names, renamed_in
@@ -61,9 +62,10 @@ def too_wide(where: str, cause: str) -> TargetError:
 
 
 def refuse_late(schema: TableSchema, ledger: Ledger, where: str) -> None:
-    """Raises ``TargetError`` when a table that isn't mirrored yet was dumped already."""
+    """Raises ``TargetError`` when a table that isn't mirrored yet was dumped already, and isn't once more: the ledger
+    is an earlier version's."""
     dump = None if ledger.checkpoint is None else ledger.checkpoint.dump_of(schema.id)
-    if dump is not None and (dump.rows or dump.done):
+    if dump is not None and not out_of_step(schema, ledger) and (dump.rows or dump.done):
         raise TargetError(
             f"a joined mapping reads {schema.id}, which was dumped before anything joined it",
             where=where,
@@ -72,9 +74,17 @@ def refuse_late(schema: TableSchema, ledger: Ledger, where: str) -> None:
         )
 
 
-def came_back(schema: TableSchema, ledger: Ledger) -> bool:
-    """Tells whether nobody captured the table for a while, or ever: what a mirror has of it is of an earlier time."""
-    return ledger.checkpoint is not None and ledger.checkpoint.dump_of(schema.id) is None
+def out_of_step(schema: TableSchema, ledger: Ledger) -> bool:
+    """Tells whether nobody mirrored the table for a while, or ever: what a mirror has of it is of an earlier time.
+
+    All of its rows are dumped from now on.
+    """
+    known = ledger.checkpoint
+    if known is None:
+        return False
+    return known.dump_of(schema.id) is None or (
+        known.fed is not None and (MIRROR, schema.id) not in known.fed
+    )
 
 
 def outdated(
