@@ -121,19 +121,21 @@ def set_aside(rows: RowsOfTable, key: KeyText) -> WithoutRow | None:
     """A batch's rows of one table without the row of a key that the target refuses; None where it isn't among them.
 
     What the target has of the key vanishes: an old version must not look like the present one. A dump row whose log
-    row is in the batch too is left out alone: the log row is newer, and is tried first.
+    row is in the batch too is left out alone: the log row is newer, and is tried first; or it says that the row was
+    deleted since, and there is nothing to set aside.
     """
     chunk, before, after, name = here(rows.chunk), rows.before, rows.after, list(rows.table.key)
     dumped, logged = _places(chunk, name, key), _places(after, name, key)
     if any("\0" in text for text in key):
         return None  # no ledger could name it
-    if dumped and logged:
+    vanishes = before is not None and key in key_texts(before, name)
+    if dumped and (logged or vanishes):
         return WithoutRow(_without(chunk, dumped), before, after, None)
     if len(dumped) + len(logged) != 1:
         return None  # none, or two rows of one key, of which neither is right
     bearer: pa.Table = after if logged else chunk
     row = bearer.slice((*logged, *dumped)[0], 1)
-    if before is None or key not in key_texts(before, name):
+    if not vanishes:
         parts = [row.select(name)] if before is None else [before.select(name), row.select(name)]
         before = pa.concat_tables(parts, promote_options="permissive")
     return WithoutRow(_without(chunk, dumped), before, _without(after, logged), row_text(row))

@@ -19,7 +19,8 @@ class Snapshot:
     batch that held any; None before the first one. ``requests`` is the progress of the open dump requests as
     captured, ``applied_requests`` as the target holds it, ``applied_dumps`` likewise that of the first dumps;
     ``requests_left`` counts those that run, None: not known. ``kept_up``: whether the target was made to look at
-    every table that a dump has filled. ``filling`` has the joined targets that are being filled piece by piece.
+    every table that a dump has filled. ``captured_segment``, ``applied_segment``: numbers of the last ones of this
+    process, 0 before. ``filling`` has the joined targets that are being filled piece by piece.
     ``warnings`` are what an operator should do something about while everything
     still goes on.
     """
@@ -36,6 +37,8 @@ class Snapshot:
     applied_chunk_rows: int = 0
     applied_batches: int = 0
     segments: int = 0
+    captured_segment: int = 0
+    applied_segment: int = 0
     captured: Position | None = None
     applied: Position | None = None
     applied_dump_complete: bool = False

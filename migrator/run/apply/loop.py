@@ -230,6 +230,7 @@ class ApplyLoop:
         )
         if batch.committed_at_us:
             self._progress.committed(batch.committed_at_us)
+        self._progress.set(applied_segment=batch.last)
         self._publish(batch.checkpoint)
 
     def _publish(self, checkpoint: Checkpoint) -> None:

@@ -284,7 +284,7 @@ class CaptureSteps:
         self._step("capture.segment")
         if not admit(content):
             return
-        self._writer.append(content)
+        self._progress.set(captured_segment=self._writer.append(content).number)
         self._step("capture.appended")
         if content.ends_transaction and not content.continues:
             self.settled = checkpoint.position

@@ -111,7 +111,7 @@ def carry_over(
             incomplete.append(Incomplete(name, Why.CHANGED, (), compared[name].said(), joined=True))
             continue
         if name in joined:
-            refilled += [name] if needed else []  # the mirror has all that it needs
+            refilled.append(name)  # from the mirror, which has all that it needs, or will once it is dumped
             continue
         asked = asked_for(applied, book(), needed)
         if late.holds_rows(name) or len(asked) < len(needed):

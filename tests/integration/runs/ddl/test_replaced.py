@@ -120,7 +120,9 @@ def rows_dumped(project: Project) -> dict[str, int]:
     name = "migrator.ledger" if project.new.kind == "postgresql" else "migrator_ledger"
     ((text,),) = project.new.query(f"SELECT checkpoint FROM {name}")
     found = text if isinstance(text, dict) else json.loads(str(text))
-    return {str(dump["table"]): int(dump["rows"]) for dump in found["dumps"]}
+    names = [dump["table"] for dump in found["dumps"]]
+    plain = [name if isinstance(name, str) else name[-1] for name in names]
+    return dict(zip(plain, (int(dump["rows"]) for dump in found["dumps"]), strict=True))
 
 
 @contextmanager

@@ -125,6 +125,13 @@ def test_a_bad_dump_row_under_a_newer_log_row_is_nothing_to_set_aside() -> None:
     )
 
 
+def test_a_bad_dump_row_that_was_deleted_since_is_nothing_to_set_aside() -> None:
+    """1. the dump reads a bad row; 2. it is deleted; both come in one batch."""
+    bench = Bench()
+    bench.apply(chunk=[(1, "bad"), (2, "good")], before=[(1, "bad")])
+    assert (bench.rows(), list(bench.aside())) == ({2: "good"}, [])
+
+
 def test_rows_that_executors_staged_are_brought_here_before_any_row_is_looked_for() -> None:
     bench = Bench()
     bench.apply(chunk=[(1, "bad"), (2, "bad")])
@@ -239,8 +246,11 @@ def test_random_batches_end_as_the_oracle_says(seed: int) -> None:
                 net[key] = drawn.choice(["bad", "good"]) + str(drawn.randint(0, 9))
         changed = {key for key in {*source, *net} if source.get(key) != net.get(key)}
         dumped = [key for key in net if key not in changed and drawn.random() < 0.3]
+        older = [
+            key for key in sorted(changed & {*source}) if drawn.random() < 0.3
+        ]  # read before they changed
         bench.apply(
-            chunk=[(key, net[key]) for key in dumped],
+            chunk=[*((key, net[key]) for key in dumped), *((key, source[key]) for key in older)],
             before=[(key, source[key]) for key in changed if key in source],
             after=[(key, net[key]) for key in changed if key in net],
         )
