@@ -11,6 +11,7 @@ from migrator.core.capture import Capture, EmitChunk, EmitPart, Output
 from migrator.core.dump import DumpPlan
 from migrator.core.hold import MOST_ROWS
 from migrator.core.pace import Pacer
+from migrator.core.passes import FIRST
 from migrator.errors import RequestError
 from migrator.model.chunk import Chunk
 from migrator.model.event import Key
@@ -49,6 +50,8 @@ from migrator.run.steps import Step, no_step
 SEGMENT_BYTES = 64 << 20
 """A segment is written at the latest when it holds so much, whatever it is collected for: with rows of 16 MB,
 thirty milliseconds of a fast log are a gigabyte."""
+_BEFORE = "r0"
+"""Stands for a dump of before, where a request's name would stand; the first request is number 1."""
 _UNREAD = 4
 """Factor by which small segments are collected longer while earlier ones weren't read yet. Who reads them takes
 all of them at once, and each costs a file for every table in it: more of them would come no sooner."""
@@ -318,7 +321,11 @@ def _with_dumps(
     anew: frozenset[TableId],
 ) -> Checkpoint:
     """Adds the first dump of each table. Of a table that replaced another, or begins to be mirrored, nothing counts
-    as dumped any more, by requests neither: whatever becomes of a request for its rows, all of them are read."""
+    as dumped any more, by requests neither: whatever becomes of a request for its rows, all of them are read.
+
+    Rows of the dump before may wait in the event log, unapplied. So the next rows of such a table begin a batch (see
+    ``core.passes``): one batch has no key of a table twice.
+    """
     begun = {dump.table: dump for dump in known.dumps if dump.table not in anew}
     requests = [
         TableDump(dump.table, request=dump.request) if dump.table in anew else dump for dump in known.requests
@@ -326,7 +333,11 @@ def _with_dumps(
     dumps = [
         begun.get(table) or TableDump(table, estimated_rows=estimates.get(table, 0)) for table in schemas
     ]
-    return replace(known, dumps=tuple(dumps), requests=tuple(requests))
+    passes = known.passes
+    if anew:
+        so_far = dict.fromkeys(begun, FIRST) if passes is None else dict(passes)
+        passes = tuple({**so_far, **dict.fromkeys(sorted(anew), _BEFORE)}.items())
+    return replace(known, dumps=tuple(dumps), requests=tuple(requests), passes=passes)
 
 
 def _drop_keys(schema: TableSchema, rows: object, keys: frozenset[Key]) -> tuple[object, int]:

@@ -113,6 +113,10 @@ RUN = (
         ("a table that joins is taken for one that was dumped", "if checkpoint.dump_of(schema.id) is None)", "if False)"),
     ),
     *mutants_of(
+        "migrator/run/capture/steps.py", ("tests/unit/run/capture/test_dumps_anew.py",),
+        ("rows of a dump that begins once more join a batch of before", "**dict.fromkeys(sorted(anew), _BEFORE)}", "}"),
+    ),
+    *mutants_of(
         "migrator/run/capture/attempt.py", ("tests/unit/run/capture/test_attempt.py",),
         ("a mirror keeps rows of an earlier time", "| (self.joining & self.mirrored)", ""),
         ("a target of several tables is emptied for one that joins", "(found - self.joining)", "found"),
