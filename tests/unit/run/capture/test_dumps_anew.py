@@ -25,7 +25,7 @@ def test_nothing_of_it_counts_any_more_by_requests_neither() -> None:
 
 
 def test_its_rows_begin_a_batch_and_those_of_other_tables_do_not() -> None:
-    """1. a run dumps t once more, and is killed before that is applied; 2. the next one begins the same dump again."""
+    """1. a run dumps t once more, and is killed before that is applied; 2. the next one begins that dump again."""
     for passes in (None, ((T, FIRST), (U, "r1.1"))):
         known = Checkpoint(Position(3, "3"), dumps=DUMPED.dumps, passes=passes)
         batches = Passes(_with_dumps(known, SCHEMAS, {}, frozenset((T,))).passes)
