@@ -9,7 +9,7 @@ import pytest
 
 from migrator.adapters.sources.binlog.transactions.log_reader import BinlogReader
 from migrator.adapters.sources.binlog.transactions.watermark import WatermarkRowWriter
-from migrator.errors import ConnectionFailed, SchemaError, SourceError
+from migrator.errors import ConnectionFailed, ReplacedError, SchemaError, SourceError
 from migrator.model.event import MarkKind, Operation, TransactionPart, WatermarkSeen
 from tests.integration.binlog_engine import BinlogEngine
 from tests.integration.binlog_reading import (
@@ -185,24 +185,24 @@ def test_added_columns_are_a_schema_change_in_their_place(
 @pytest.mark.parametrize(
     ("statement", "error"),
     [
-        ("RENAME TABLE other TO aside, account TO gone", SchemaError),
+        ("RENAME TABLE other TO aside, account TO gone", ReplacedError),
         (
             "SET SESSION binlog_format = 'STATEMENT'; CREATE TEMPORARY TABLE account (id int); TRUNCATE account",
             SourceError,
         ),
         (
             "CREATE TABLE _account_gho LIKE account; RENAME TABLE account TO _account_del, _account_gho TO account",
-            SchemaError,
+            ReplacedError,
         ),
-        ("/*!50003 DROP */ /*!50003 TABLE */ `account`", SchemaError),
+        ("/*!50003 DROP */ /*!50003 TABLE */ `account`", ReplacedError),
         ("ALTER TABLE account RENAME COLUMN name TO title", SchemaError),
         ("ALTER TABLE account CHANGE name title varchar(40)", SchemaError),
         ("ALTER TABLE account COMMENT 'x' ENGINE=MyISAM", SchemaError),
-        ("DROP TABLE other, account", SchemaError),
+        ("DROP TABLE other, account", ReplacedError),
         ("ALTER TABLE account DROP COLUMN name", SchemaError),
         ("ALTER TABLE account ADD x int, MODIFY balance decimal(10,1)", SchemaError),
         ("ALTER TABLE account ADD __sign int; INSERT INTO account VALUES (1, 'a', 1, 1)", SchemaError),
-        ("ALTER TABLE account RENAME TO gone", SchemaError),
+        ("ALTER TABLE account RENAME TO gone", ReplacedError),
         ("ALTER TABLE account DROP PRIMARY KEY, ADD PRIMARY KEY (id, name)", SchemaError),
         ("SET SESSION binlog_format = 'STATEMENT'; INSERT INTO account VALUES (1, 'a', 1)", SourceError),
         ("SET SESSION binlog_row_image = 'MINIMAL'; UPDATE account SET name = 'b'", SourceError),
