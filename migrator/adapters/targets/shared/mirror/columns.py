@@ -77,14 +77,10 @@ def refuse_late(schema: TableSchema, ledger: Ledger, where: str) -> None:
 def out_of_step(schema: TableSchema, ledger: Ledger) -> bool:
     """Tells whether nobody mirrored the table for a while, or ever: what a mirror has of it is of an earlier time.
 
-    All of its rows are dumped from now on.
+    All of its rows are dumped from now on. A ledger of an earlier version doesn't say so.
     """
-    known = ledger.checkpoint
-    if known is None:
-        return False
-    return known.dump_of(schema.id) is None or (
-        known.fed is not None and (MIRROR, schema.id) not in known.fed
-    )
+    fed = None if ledger.checkpoint is None else ledger.checkpoint.fed
+    return fed is not None and (MIRROR, schema.id) not in fed
 
 
 def outdated(
