@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -55,6 +55,14 @@ class RowsOfTable(Protocol):
         """Tells whether all other rows go."""
         ...
 
+    @property
+    def bad_rows(self) -> Sequence[BadRow]:
+        """Rows that were taken out of these."""
+        ...
+
+
+RowsT = TypeVar("RowsT", bound=RowsOfTable)
+
 
 @dataclass(frozen=True, slots=True)
 class WithoutRow:
@@ -89,27 +97,50 @@ def _texts(values: pa.ChunkedArray) -> list[str]:
     return ["" if text is None else text for text in found]
 
 
-def still_bad(
-    held: Sequence[BadRow], batch: Sequence[RowsOfTable], refused: Sequence[BadRow]
-) -> tuple[BadRow, ...]:
-    """The rows that are set aside once a batch is applied.
+class StillBad:
+    """The rows that are set aside once a batch is applied, found while its rows pass.
 
     A batch that names a key, in whichever of its parts, has a later version of its row or deletes it: what was set
-    aside of that key is settled. It is bad again where it is among the refused.
+    aside of that key is settled. It is bad again where it is among those taken out.
 
     Args:
         held: those that were set aside until now.
-        batch: its rows.
-        refused: those of it that go aside.
+        rows: what is known of the batch at once. Rows of joined targets come later, inside the transaction.
+
+    ``new``: those taken out of the rows that have passed.
     """
-    by_table = {rows.table.id.name: rows for rows in batch}
-    tables = {one.target for one in held} & set(by_table)
-    emptied = {name for name in tables if by_table[name].emptied or by_table[name].replaces}
-    named = {name: _named(by_table[name]) for name in tables - emptied}
-    kept = [
-        one for one in held if one.target not in emptied and one.key not in named.get(one.target, frozenset())
-    ]
-    return (*kept, *refused)
+
+    def __init__(self, held: Sequence[BadRow], rows: Iterable[RowsOfTable] = ()):
+        self._held = held
+        self._named: dict[str, set[KeyText]] = {one.target: set() for one in held}
+        self._emptied: set[str] = set()
+        self.new: list[BadRow] = []
+        for one in rows:
+            self.see(one)
+
+    def see(self, rows: RowsOfTable) -> None:
+        """Takes note of rows of one table."""
+        name = rows.table.id.name
+        if rows.emptied or rows.replaces:
+            self._emptied.add(name)
+        elif name in self._named:
+            self._named[name] |= _named(rows)
+        self.new += rows.bad_rows
+
+    def passing(self, rows: Iterable[RowsT]) -> Iterator[RowsT]:
+        """The same rows, each seen before it is given on."""
+        for one in rows:
+            self.see(one)
+            yield one
+
+    def found(self) -> tuple[BadRow, ...]:
+        """Returns the rows that are set aside, as far as rows have passed: those of before, then the new ones."""
+        kept = [
+            one
+            for one in self._held
+            if one.target not in self._emptied and one.key not in self._named[one.target]
+        ]
+        return (*kept, *self.new)
 
 
 def here(chunk: Any | None) -> pa.Table | None:
@@ -118,7 +149,7 @@ def here(chunk: Any | None) -> pa.Table | None:
 
 
 def set_aside(rows: RowsOfTable, key: KeyText) -> WithoutRow | None:
-    """A batch's rows of one table without the row of a key that the target refuses; None where it isn't among them.
+    """Rows of one table without the row of a key that the target refuses; None where it isn't among them.
 
     What the target has of the key vanishes: an old version must not look like the present one. A dump row whose log
     row is in the batch too is left out alone: the log row is newer, and is tried first; or it says that the row was
@@ -135,7 +166,7 @@ def set_aside(rows: RowsOfTable, key: KeyText) -> WithoutRow | None:
         return None  # none, or two rows of one key, of which neither is right
     bearer: pa.Table = after if logged else chunk
     row = bearer.slice((*logged, *dumped)[0], 1)
-    if not vanishes:
+    if not vanishes and not rows.replaces:
         parts = [row.select(name)] if before is None else [before.select(name), row.select(name)]
         before = pa.concat_tables(parts, promote_options="permissive")
     return WithoutRow(_without(chunk, dumped), before, _without(after, logged), row_text(row))

@@ -61,6 +61,7 @@ class TargetRows:
             another
             table points at them.
         emptied: whether every row that the table has when the batch begins vanishes first.
+        bad_rows: rows that were taken out of these because the target refuses them; their keys are among ``before``.
     """
 
     table: TargetTable
@@ -71,6 +72,7 @@ class TargetRows:
     replaces: bool = False
     doubted: Any | None = None
     emptied: bool = False
+    bad_rows: tuple[BadRow, ...] = ()
 
     def brings_rows(self) -> bool:
         """Tells whether rows are written; those of dumps count, whoever stages them."""
@@ -85,7 +87,6 @@ class TargetBatch:
         mirror: what the batch does to the mirror, which comes first.
         joined: given the mirror, maps the joined targets. It may give rows of one table in several parts.
         link: how it hangs on the event log: applied to a ledger that stands elsewhere it would leave a gap.
-        bad_rows: rows that were taken out of it because the target refuses them; their keys are among ``before``.
     """
 
     segment: int
@@ -94,7 +95,6 @@ class TargetBatch:
     mirror: tuple[MirrorRows, ...] = ()
     joined: Callable[[Mirror], Iterator[TargetRows]] | None = None
     link: Link | None = None
-    bad_rows: tuple[BadRow, ...] = ()
 
 
 class Target(Protocol):
@@ -139,7 +139,7 @@ class Target(Protocol):
         """Merges all rows and moves the ledger in one transaction, epoch checked under the ledger's row lock.
 
         Either everything of the batch is committed or nothing. An unknown outcome (connection lost around COMMIT)
-        is looked up in the ledger. The ledger's ``bad_rows`` become ``columnar.bad_rows.still_bad`` of the batch.
+        is looked up in the ledger. The ledger's ``bad_rows`` become what ``columnar.bad_rows.StillBad`` finds in it.
         Raises ``TargetError`` naming table, row and constraint, or that the ledger doesn't stand where the batch
         begins; ``RowRefused`` where another version of one row may fit; ``FencedError``; ``ConnectionFailed``
         (retryable).

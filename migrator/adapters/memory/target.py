@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from migrator.columnar.bad_rows import key_at, still_bad
+from migrator.columnar.bad_rows import StillBad, key_at
 from migrator.errors import FencedError, TargetError, of_row
 from migrator.model.finding import Finding
 from migrator.model.fit import Rule
@@ -140,7 +140,7 @@ class MemoryTarget:
             for table, keys in changed.items():
                 _store(database.rows.setdefault(table, {}), keys)
             held = () if ledger.checkpoint is None else ledger.checkpoint.bad_rows
-            checkpoint = replace(batch.checkpoint, bad_rows=still_bad(held, batch.rows, batch.bad_rows))
+            checkpoint = replace(batch.checkpoint, bad_rows=StillBad(held, batch.rows).found())
             database.ledger = Ledger(
                 ledger.migration, self._epoch, batch.segment, checkpoint, identity(batch.link)
             )

@@ -4,29 +4,32 @@ What stands here decorates a target. A batch is tried as it is; where the target
 is tried again without that row: each try is a transaction of its own, and none but the last one is committed. The
 records of the rows set aside go with the batch into the ledger. So every committed state is what the mapping makes
 of one source state, without exactly the keys that the same ledger names.
+
+Rows of joined targets are mapped inside the transaction. Those that were refused are taken out of what the next try
+maps: the mirror stands where it stood, so it maps the same rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from migrator.columnar.bad_rows import cut, here, set_aside, still_bad
+from migrator.columnar.bad_rows import KeyText, StillBad, cut, here, set_aside
 from migrator.errors import RowRefused, TargetError
 from migrator.model.finding import Finding
-from migrator.model.fit import Rule
 from migrator.model.grants import NOTHING_BESIDE, Beside
 from migrator.model.ledger import Ledger
 from migrator.model.limits import SET_ASIDE, ApplyLimits
 from migrator.model.progress import BadRow
 from migrator.model.target import TargetTable
-from migrator.ports.mirror import JoinedTarget, Mirror
+from migrator.ports.mirror import Mirror
 from migrator.ports.target import Target, TargetBatch, TargetRows
+from migrator.run.passed import PassedOn
 from migrator.run.steps import Step, no_step
 
 _REASON = 500
 _NAMED = 10
+Joined = Callable[[Mirror], Iterator[TargetRows]]
 
 
 def with_rows_aside(target: Target, limits: ApplyLimits, step: Step = no_step) -> Target:
@@ -34,7 +37,19 @@ def with_rows_aside(target: Target, limits: ApplyLimits, step: Step = no_step) -
     return AsideTarget(target, limits, step) if limits.bad_rows == SET_ASIDE else target
 
 
-class AsideTarget:
+Refused = dict[str, dict[KeyText, RowRefused]]
+"""Rows of joined targets that were refused, by table and key."""
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where rows are refused: token of the log's position, and last segment of the batch."""
+
+    position: str = ""
+    segment: int = 0
+
+
+class AsideTarget(PassedOn):
     """``ports.target.Target`` that sets aside rows which another one refuses.
 
     Args:
@@ -44,77 +59,99 @@ class AsideTarget:
     """
 
     def __init__(self, target: Target, limits: ApplyLimits, step: Step = no_step):
-        self._target, self._limits, self._step = target, limits, step
+        super().__init__(target)
+        self._limits, self._step = limits, step
         self._held: tuple[BadRow, ...] = ()
         self._in_run = 0
+        self._place = _Place()
 
     def preflight(self, tables: Sequence[str], beside: Beside = NOTHING_BESIDE) -> list[Finding]:
         """See the port; also what can't be set aside in yet."""
-        found = self._target.preflight(tables, beside)
+        found = super().preflight(tables, beside)
         if any(finding.fatal for finding in found):
             return found
-        return [*found, *_not_yet(self._target.tables(tables), beside)]
-
-    def tables(self, names: Sequence[str]) -> list[TargetTable]:
-        """See the port."""
-        return self._target.tables(names)
-
-    def holds(self, table: TargetTable) -> Mapping[str, Sequence[Rule]]:
-        """See the port."""
-        return self._target.holds(table)
-
-    def refused(self, table: TargetTable, rows: Any, untried: Collection[str] = ()) -> TargetError | None:
-        """See the port."""
-        return self._target.refused(table, rows, untried)
-
-    def prepare_mirror(self, targets: Sequence[JoinedTarget]) -> None:
-        """See the port."""
-        self._target.prepare_mirror(targets)
+        return [*found, *_not_yet(self.tables(tables))]
 
     def open(self, epoch: int) -> Ledger:
         """See the port."""
-        ledger = self._target.open(epoch)
-        self._held = () if ledger.checkpoint is None else ledger.checkpoint.bad_rows
+        ledger = super().open(epoch)
+        if ledger.checkpoint is not None:
+            self._held = ledger.checkpoint.bad_rows
+            self._place = _Place(ledger.checkpoint.position.token, ledger.segment)
         return ledger
 
     def apply(self, batch: TargetBatch) -> None:
         """See the port, but that rows may go aside. Raises ``TargetError`` where more would than may."""
+        self._place = _Place(batch.checkpoint.position.token, batch.segment)
         known = {one.target for one in self._held}
-        bad: tuple[BadRow, ...] = ()
-        tried = replace(
-            batch, rows=tuple(_here(rows) if rows.table.id.name in known else rows for rows in batch.rows)
+        rows = tuple(_here(rows) if rows.table.id.name in known else rows for rows in batch.rows)
+        self._write(
+            rows,
+            batch.joined,
+            lambda rows, joined: self._target.apply(replace(batch, rows=rows, joined=joined)),
         )
+
+    def fill(self, piece: Joined) -> None:
+        """See the port, but that rows may go aside. Raises ``TargetError`` where more would than may."""
+        self._write((), piece, lambda rows, joined: self._target.fill(joined or piece))
+
+    def _write(
+        self,
+        rows: tuple[TargetRows, ...],
+        joined: Joined | None,
+        write: Callable[[tuple[TargetRows, ...], Joined | None], None],
+    ) -> None:
+        """Writes rows; again without those that the target refuses, until it takes all."""
+        refused: Refused = {}
         while True:
+            still = StillBad(self._held, rows)
             try:
-                self._target.apply(replace(tried, bad_rows=bad))
+                write(rows, None if joined is None else self._without_refused(joined, refused, still))
                 break
             except RowRefused as refusal:
                 self._step("target.refused")
-                tried, row = _without_row(tried, refusal)
-                if row is None:
-                    continue
-                bad += (row,)
-                self._check_room(refusal, row.target, tried.rows, bad)
-        self._held = still_bad(self._held, tried.rows, bad)
-        self._in_run += len(bad)
+                name = next((one.table.id.name for one in rows if str(one.table.id) == refusal.table), None)
+                if name is None:
+                    _take_out(refused, refusal, joined)
+                else:
+                    rows = _without(rows, refusal, self._place)
+                    self._check_room(name, refusal, StillBad(self._held, rows))
+        self._held = still.found()
+        self._in_run += len(still.new)
 
-    def fill(self, piece: Callable[[Mirror], Iterator[TargetRows]]) -> None:
-        """See the port."""
-        self._target.fill(piece)
+    def _without_refused(self, joined: Joined, refused: Refused, still: StillBad) -> Joined:
+        """Maps joined targets, and takes out the rows that were refused before.
 
-    def close(self) -> None:
-        """See the port."""
-        self._target.close()
+        Raises a refusal whose row isn't mapped this time; ``TargetError`` where more rows go aside than may.
+        """
 
-    def _check_room(
-        self, refusal: RowRefused, target: str, rows: Sequence[TargetRows], bad: tuple[BadRow, ...]
-    ) -> None:
+        def mapped(mirror: Mirror) -> Iterator[TargetRows]:
+            missing = {(table, key): one for table, keys in refused.items() for key, one in keys.items()}
+            names: dict[str, str] = {}
+            for part in joined(mirror):
+                table = str(part.table.id)
+                names[table] = part.table.id.name
+                for key, refusal in refused.get(table, {}).items():
+                    without = _without_row(part, refusal, self._place)
+                    if without is not None:
+                        part = without
+                        missing.pop((table, key), None)
+                still.see(part)
+                yield part
+            for refusal in missing.values():
+                raise refusal
+            for table, keys in refused.items():
+                self._check_room(names[table], list(keys.values())[-1], still)
+
+        return mapped
+
+    def _check_room(self, target: str, refusal: RowRefused, still: StillBad) -> None:
         """Raises ``TargetError`` naming keys where the batch would set more rows aside than may be."""
-        of_table = [one for one in still_bad(self._held, rows, bad) if one.target == target]
+        of_table = [one for one in still.found() if one.target == target]
         limits = self._limits
         for setting, number, most, named in (
             ("bad_rows_per_table", len(of_table), limits.bad_rows_per_table, of_table),
-            ("bad_rows_per_run", self._in_run + len(bad), limits.bad_rows_per_run, list(bad)),
+            ("bad_rows_per_run", self._in_run + len(still.new), limits.bad_rows_per_run, still.new),
         ):
             if number > most:
                 keys = "; ".join(one.key_text() for one in named[-_NAMED:])
@@ -127,22 +164,41 @@ class AsideTarget:
                 ) from refusal
 
 
-def _without_row(batch: TargetBatch, refusal: RowRefused) -> tuple[TargetBatch, BadRow | None]:
-    """The batch without a row that the target refuses, and the record of it; None where a newer one is tried first.
-
-    Raises the refusal itself where the row isn't among the batch's.
-    """
-    place = next((n for n, rows in enumerate(batch.rows) if str(rows.table.id) == refusal.table), None)
-    found = None if place is None else set_aside(batch.rows[place], refusal.key)
-    if place is None or found is None:
+def _take_out(refused: Refused, refusal: RowRefused, joined: Joined | None) -> None:
+    """Notes a row of a joined target. Raises the refusal where it can't be one, or was taken out already."""
+    keys = refused.setdefault(refusal.table, {})
+    if joined is None or refusal.key in keys:
         raise refusal
-    rows = replace(batch.rows[place], chunk=found.chunk, before=found.before, after=found.after)
-    changed = replace(batch, rows=(*batch.rows[:place], rows, *batch.rows[place + 1 :]))
-    if found.text is None:
-        return changed, None
-    position, reason = batch.checkpoint.position.token, cut(f"{refusal.cause} ({refusal.where})", _REASON)
-    name, key = rows.table.id.name, rows.table.key
-    return changed, BadRow(name, key, refusal.key, position, batch.segment, reason, found.text)
+    keys[refusal.key] = refusal
+
+
+def _without(rows: tuple[TargetRows, ...], refusal: RowRefused, place: _Place) -> tuple[TargetRows, ...]:
+    """A batch's rows without one that the target refuses. Raises the refusal where it isn't among them."""
+    found = tuple(
+        _without_row(one, refusal, place) if str(one.table.id) == refusal.table else one for one in rows
+    )
+    if None in found:
+        raise refusal
+    return tuple(one for one in found if one is not None)
+
+
+def _without_row(rows: TargetRows, refusal: RowRefused, place: _Place) -> TargetRows | None:
+    """Rows of one table without the one of a refusal, and with the record of it; None where it isn't among them.
+
+    Without a record where a newer row of its key is tried first.
+    """
+    found = set_aside(rows, refusal.key)
+    if found is None:
+        return None
+    bad = rows.bad_rows
+    if found.text is not None:
+        name, key, reason = (
+            rows.table.id.name,
+            rows.table.key,
+            cut(f"{refusal.cause} ({refusal.where})", _REASON),
+        )
+        bad += (BadRow(name, key, refusal.key, place.position, place.segment, reason, found.text),)
+    return replace(rows, chunk=found.chunk, before=found.before, after=found.after, bad_rows=bad)
 
 
 def _here(rows: TargetRows) -> TargetRows:
@@ -150,21 +206,11 @@ def _here(rows: TargetRows) -> TargetRows:
     return replace(rows, chunk=here(rows.chunk))
 
 
-def _not_yet(tables: Sequence[TargetTable], beside: Beside) -> list[Finding]:
+def _not_yet(tables: Sequence[TargetTable]) -> list[Finding]:
     """A finding for each table whose rows can't be set aside: others' rows may need them."""
-    found = []
-    if beside.mirror:
-        found.append(
-            Finding(
-                "bad rows",
-                "[apply] bad_rows",
-                "some target is joined: which grain a refused row belongs to isn't known yet",
-                'set bad_rows = "stop"',
-            )
-        )
     tied = {table.id.name for table in tables if table.references}
     tied |= {other.name for table in tables for other in table.references}
-    found += [
+    return [
         Finding(
             "bad rows",
             name,
@@ -173,4 +219,3 @@ def _not_yet(tables: Sequence[TargetTable], beside: Beside) -> list[Finding]:
         )
         for name in sorted(tied)
     ]
-    return found

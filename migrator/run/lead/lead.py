@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator
 
-from migrator.errors import ConnectionFailed, FencedError, MigratorError, TargetError
+from migrator.errors import ConnectionFailed, FencedError, MigratorError
 from migrator.model.event import LogRecord
-from migrator.model.finding import Finding
-from migrator.model.fit import Rule
-from migrator.model.grants import NOTHING_BESIDE, Beside
 from migrator.model.hint import Hint
-from migrator.model.ledger import Ledger
 from migrator.model.position import Position
 from migrator.model.segment import Manifest
-from migrator.model.target import TargetTable
 from migrator.ports.eventlog import SegmentContent, SegmentWriter
 from migrator.ports.hints import Hints
 from migrator.ports.leadership import Leadership
-from migrator.ports.mirror import JoinedTarget, Mirror
+from migrator.ports.mirror import Mirror
 from migrator.ports.source import LogReader
 from migrator.ports.target import Target, TargetBatch, TargetRows
 from migrator.run.failure import Stopping
+from migrator.run.passed import PassedOn
 from migrator.run.progress import Progress
 
 _LOOK_S = 1.0
@@ -149,50 +144,22 @@ class SureWriter:
         return self._writer.awaited()
 
 
-class SureTarget:
+class SureTarget(PassedOn):
     """A ``Target`` that applies only while the lease is sure. The ledger's epoch stays what protects it."""
 
     def __init__(self, target: Target, lead: Lead):
-        self._target = target
+        super().__init__(target)
         self._lead = lead
-
-    def preflight(self, tables: Sequence[str], beside: Beside = NOTHING_BESIDE) -> list[Finding]:
-        """See the port."""
-        return self._target.preflight(tables, beside)
-
-    def tables(self, names: Sequence[str]) -> list[TargetTable]:
-        """See the port."""
-        return self._target.tables(names)
-
-    def holds(self, table: TargetTable) -> Mapping[str, Sequence[Rule]]:
-        """See the port."""
-        return self._target.holds(table)
-
-    def refused(self, table: TargetTable, rows: Any, untried: Collection[str] = ()) -> TargetError | None:
-        """See the port."""
-        return self._target.refused(table, rows, untried)
-
-    def prepare_mirror(self, targets: Sequence[JoinedTarget]) -> None:
-        """See the port."""
-        self._target.prepare_mirror(targets)
-
-    def open(self, epoch: int) -> Ledger:
-        """See the port."""
-        return self._target.open(epoch)
 
     def apply(self, batch: TargetBatch) -> None:
         """See the port; also raises what ``Lead.await_sure`` raises."""
         self._lead.await_sure()
-        self._target.apply(batch)
+        super().apply(batch)
 
     def fill(self, piece: Callable[[Mirror], Iterator[TargetRows]]) -> None:
         """See the port; also raises what ``Lead.await_sure`` raises."""
         self._lead.await_sure()
-        self._target.fill(piece)
-
-    def close(self) -> None:
-        """See the port."""
-        self._target.close()
+        super().fill(piece)
 
 
 class AppliedOnly:

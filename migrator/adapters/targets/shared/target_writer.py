@@ -19,7 +19,7 @@ from migrator.adapters.targets.shared.refused import (
     temporary,
 )
 from migrator.adapters.targets.shared.settings import CommonSettings
-from migrator.columnar.bad_rows import still_bad
+from migrator.columnar.bad_rows import StillBad
 from migrator.errors import ConnectionFailed, TargetError
 from migrator.model.ledger import Ledger
 from migrator.model.lineage import due, identity
@@ -265,13 +265,12 @@ class TargetWriter(ABC, Generic[SessionT, StructureT, PreparedT]):
         self._step("target.begun")
         known = held.checkpoint
         partial = known is None or known.dumping() or bool(known.filling)
-        filling = self._merge(session, batch, prepared, partial)
+        # What is set aside is read under the ledger's lock, and written with the rows: neither is there alone.
+        aside = StillBad(() if known is None else known.bad_rows, batch.rows)
+        filling = self._merge(session, _seen(batch, aside), prepared, partial)
         self._check_unchanged(session)
         self._step("target.merged")
-        # What is set aside is read under the ledger's lock, and written with the rows: neither is there alone.
-        held_aside = known.bad_rows if known is not None else ()
-        aside = still_bad(held_aside, batch.rows, batch.bad_rows)
-        checkpoint = replace(batch.checkpoint, filling=filling, bad_rows=aside)
+        checkpoint = replace(batch.checkpoint, filling=filling, bad_rows=aside.found())
         self._ledger.move(session, self._migration, batch.segment, checkpoint, segment_id)
         self._step("target.moved")
         self._check_whole(session)
@@ -369,3 +368,11 @@ class TargetWriter(ABC, Generic[SessionT, StructureT, PreparedT]):
         return (
             temporary(refusal) if refusal.retryable() else refused_statement(self._address, refusal.coded())
         )
+
+
+def _seen(batch: TargetBatch, aside: StillBad) -> TargetBatch:
+    """The same batch, whose joined rows are seen when they come."""
+    joined = batch.joined
+    if joined is None:
+        return batch
+    return replace(batch, joined=lambda mirror: aside.passing(joined(mirror)))

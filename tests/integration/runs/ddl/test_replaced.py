@@ -126,15 +126,14 @@ def rows_dumped(project: Project) -> dict[str, int]:
 
 
 @contextmanager
-def writing(old: Database) -> Iterator[None]:
-    """Changes one after the other, for as long as the block runs."""
+def writing(old: Database, numbers: Iterator[int] | None = None) -> Iterator[None]:
+    """Changes one after the other, for as long as the block runs; ``numbers``: which ones."""
     stop, done = threading.Event(), threading.Event()
+    drawn = numbers or itertools.count(300)
 
     def run() -> None:
-        number = 300
         while not stop.wait(0.1):
-            old.execute(*changes(number))
-            number += 1
+            old.execute(*changes(next(drawn)))
         done.set()
 
     thread = threading.Thread(target=run)

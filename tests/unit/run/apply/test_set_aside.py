@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
 
 from migrator.adapters.memory.target import MemoryDatabase, MemoryTarget, Row
-from migrator.columnar.bad_rows import key_texts, set_aside, still_bad
+from migrator.columnar.bad_rows import StillBad, key_texts, set_aside
 from migrator.errors import RowRefused, TargetError
 from migrator.model.grants import Beside
 from migrator.model.limits import SET_ASIDE, ApplyLimits
@@ -18,6 +19,7 @@ from migrator.model.position import Position
 from migrator.model.progress import BadRow, Checkpoint
 from migrator.model.table import TableId
 from migrator.model.target import TargetColumn, TargetTable
+from migrator.ports.mirror import Mirror
 from migrator.ports.target import StagedRows, TargetBatch, TargetRows
 from migrator.run.apply.set_aside import AsideTarget, with_rows_aside
 
@@ -45,14 +47,34 @@ def table(pairs: Pairs | None) -> pa.Table | None:
     return pa.table({"id": pa.array(ids, pa.int64()), "name": pa.array(names, pa.string())})
 
 
-class Bench:
-    """A database that refuses bad names, and the target that sets them aside."""
+class Joins(MemoryTarget):
+    """A target with joined rows, as if its mirror were what the test holds."""
 
-    def __init__(self, limits: ApplyLimits = LIMITS):
+    def apply(self, batch: TargetBatch) -> None:
+        if batch.joined is None:
+            super().apply(batch)
+        else:
+            rows = tuple(batch.joined(cast(Mirror, None)))
+            super().apply(replace(batch, rows=(*batch.rows, *rows), joined=None))
+
+    def fill(self, piece: Callable[[Mirror], Iterator[TargetRows]]) -> None:
+        ledger = self._database.ledger
+        assert ledger.checkpoint is not None
+        self.apply(TargetBatch(ledger.segment + 1, ledger.checkpoint, (), joined=piece))
+
+
+class Bench:
+    """A database that refuses bad names, and the target that sets them aside.
+
+    ``joined``: whether the rows are mapped inside the transaction.
+    """
+
+    def __init__(self, limits: ApplyLimits = LIMITS, joined: bool = False):
         self.database = MemoryDatabase((ITEM,), refuses=refuses)
-        self.target = AsideTarget(MemoryTarget(self.database), limits)
+        self.target = AsideTarget(Joins(self.database), limits)
         self.target.open(1)
         self.segment = 0
+        self.joined = joined
 
     def apply(self, **kinds: Any) -> None:
         """The next batch, from its parts' pairs."""
@@ -66,7 +88,8 @@ class Bench:
         if "staged" in kinds:
             rows = replace(rows, chunk=StagedRows(("r",), 1, lambda: table(kinds["staged"])))
         place = Checkpoint(Position(self.segment, f"at {self.segment}"))
-        self.target.apply(TargetBatch(self.segment, place, (rows,)))
+        mapped = (lambda mirror: iter((rows,))) if self.joined else None
+        self.target.apply(TargetBatch(self.segment, place, () if mapped else (rows,), joined=mapped))
 
     def rows(self) -> dict[int, str]:
         return {key[0]: str(row["name"]) for key, row in self.database.rows.get(ITEM.id, {}).items()}
@@ -123,6 +146,13 @@ def test_a_bad_dump_row_under_a_newer_log_row_is_nothing_to_set_aside() -> None:
     assert (bench.rows(), list(bench.aside())) == ({2: "x"}, ["1"]), (
         "nor does the older dump row stand for it"
     )
+
+
+def test_a_bad_dump_row_is_no_other_row_beside_the_insert_that_the_log_has_of_it() -> None:
+    """1. a row is inserted; 2. the dump reads it; 3. it is mended: the net change of the batch is an insert."""
+    bench = Bench()
+    bench.apply(chunk=[(1, "bad")], after=[(1, "good")])
+    assert (bench.rows(), bench.aside()) == ({1: "good"}, {})
 
 
 def test_a_bad_dump_row_that_was_deleted_since_is_nothing_to_set_aside() -> None:
@@ -214,15 +244,65 @@ def test_a_key_that_no_ledger_can_name_is_not_set_aside() -> None:
     assert set_aside(rows, ("b",)) is not None
 
 
-def test_joined_targets_and_tied_tables_are_refused_by_name() -> None:
+def test_a_joined_row_goes_aside_and_the_next_try_maps_all_others_again() -> None:
+    bench = Bench(joined=True)
+    bench.apply(after=[(1, "a"), (2, "bad b"), (3, "bad c")])
+    assert (bench.rows(), list(bench.aside())) == ({1: "a"}, ["2", "3"])
+    assert bench.aside()["2"].row == "id=2, name='bad b'"
+    assert bench.aside()["2"].position == "at 1"
+    bench.apply(before=[(1, "a"), (3, "bad c")], after=[(1, "bad"), (3, "c")])
+    assert (bench.rows(), list(bench.aside())) == ({3: "c"}, ["2", "1"])
+    assert len(bench.database.history) == 2, "one commit a batch, no half one"
+
+
+def test_a_joined_target_that_is_filled_anew_loses_its_records_and_gets_new_ones() -> None:
+    bench = Bench(joined=True)
+    bench.apply(after=[(1, "bad"), (2, "bad")])
+    whole = TargetRows(ITEM, None, None, table([(1, "a"), (3, "bad")]), False, replaces=True)
+    bench.target.fill(lambda mirror: iter((whole,)))
+    assert (bench.rows(), list(bench.aside())) == ({1: "a"}, ["3"])
+    assert bench.aside()["3"].position == "at 1", "where the last batch ended"
+
+
+def test_more_joined_rows_than_may_be_stop_and_write_nothing() -> None:
+    bench = Bench(joined=True)
+    bench.apply(after=[(key, "bad") for key in range(4)])
+    with pytest.raises(TargetError, match=r"bad_rows_per_table allows: 5") as caught:
+        bench.apply(after=[(7, "good"), (8, "bad"), (9, "bad")])
+    assert "new.item" in caught.value.where
+    assert (bench.rows(), len(bench.aside())) == ({}, 4)
+    bench.segment -= 1
+    bench.apply(before=[(0, "bad")], after=[(0, "good"), (8, "bad"), (9, "bad")])
+    assert len(bench.aside()) == 5, "one comes back and two go"
+
+
+def test_a_mapping_that_maps_other_rows_the_second_time_stops() -> None:
+    bench = Bench(joined=True)
+    bench.apply(after=[(9, "x")])
+    tries = iter((table([(1, "bad")]), table([(2, "good")])))
+    with pytest.raises(RowRefused, match="refuses a row"):
+        bench.target.fill(lambda mirror: iter((TargetRows(ITEM, None, None, next(tries), False),)))
+
+
+def test_a_joined_row_that_is_refused_though_it_was_taken_out_stops() -> None:
+    class Blames(MemoryTarget):
+        def apply(self, batch: TargetBatch) -> None:
+            assert batch.joined is not None
+            assert list(batch.joined(cast(Mirror, None)))
+            raise RowRefused("refused", table="new.item", key=("1",))
+
+    bench = Bench(joined=True)
+    bench.target = AsideTarget(Blames(bench.database), LIMITS)
+    with pytest.raises(RowRefused):
+        bench.apply(after=[(1, "a")])
+
+
+def test_tied_tables_are_refused_by_name_and_joined_targets_are_not() -> None:
     child = replace(ITEM, id=TableId("new", "note"), references=(ITEM.id,))
     other = replace(ITEM, id=TableId("new", "free"))
     target = AsideTarget(MemoryTarget(MemoryDatabase((ITEM, child, other))), LIMITS)
     assert [found.subject for found in target.preflight(["item", "note", "free"])] == ["item", "note"]
-    assert [found.subject for found in target.preflight(["free"], Beside(mirror=True))] == [
-        "[apply] bad_rows"
-    ]
-    assert target.preflight(["free"]) == []
+    assert target.preflight(["free"], Beside(mirror=True)) == []
 
 
 def test_keys_as_text() -> None:
@@ -231,11 +311,12 @@ def test_keys_as_text() -> None:
     assert key_texts(rows, ["c"])[0] == ("b'\\xff'",)
 
 
+@pytest.mark.parametrize("joined", [False, True])
 @pytest.mark.parametrize("seed", range(60))
-def test_random_batches_end_as_the_oracle_says(seed: int) -> None:
+def test_random_batches_end_as_the_oracle_says(seed: int, joined: bool) -> None:
     """The oracle: per key, the last version; a bad one is in no table and in the records, any other the reverse."""
     drawn = random.Random(seed)
-    bench = Bench(replace(LIMITS, bad_rows_per_table=99, bad_rows_per_run=9999))
+    bench = Bench(replace(LIMITS, bad_rows_per_table=99, bad_rows_per_run=9999), joined)
     source: dict[int, str] = {}
     for _ in range(12):
         net = dict(source)
@@ -249,6 +330,8 @@ def test_random_batches_end_as_the_oracle_says(seed: int) -> None:
         older = [
             key for key in sorted(changed & {*source}) if drawn.random() < 0.3
         ]  # read before they changed
+        if joined:  # what is dumped again is on both sides of the change
+            changed, dumped, older = changed | {*dumped}, [], []
         bench.apply(
             chunk=[*((key, net[key]) for key in dumped), *((key, source[key]) for key in older)],
             before=[(key, source[key]) for key in changed if key in source],
@@ -265,4 +348,4 @@ def test_random_batches_end_as_the_oracle_says(seed: int) -> None:
 def test_what_was_set_aside_of_other_tables_stays() -> None:
     held = (BadRow("note", ("id",), ("1",), "", 1, "", ""), BadRow("item", ("id",), ("1",), "", 1, "", ""))
     rows = TargetRows(ITEM, None, table([(1, "a")]), None, False)
-    assert still_bad(held, [rows], ()) == held[:1]
+    assert StillBad(held, [rows]).found() == held[:1]
