@@ -240,6 +240,7 @@ class Migration:
             return self._recapture.met(error)
         if isinstance(error, ReplacedError):
             again = self._read_again.met(error, self.progress.snapshot().segments)
+            self.progress.set(captured=None)  # what this attempt had come to isn't where the next one stands
             self.progress.warn(
                 "replaced", *([f"{error.what}; all of its rows are read again"] if again else [])
             )

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from migrator.adapters.sources.postgres.log.pgoutput import Relation, Truncate
-from migrator.adapters.sources.postgres.log.relations import WATERMARK_ID, RelationFacts, Relations
+from migrator.adapters.sources.postgres.log.relations import WATERMARK_ID, Places, RelationFacts, Relations
 from migrator.adapters.sources.postgres.log.schema_change import carried_on
 from migrator.errors import SchemaError
 from migrator.model.table import Column, TableId, TableSchema
@@ -121,11 +121,14 @@ def test_what_becomes_of_a_column_that_is_needed_stops(columns: Sequence[Column]
 def test_a_number_that_another_column_has_by_now_counts_for_needed_columns_only() -> None:
     facts = RelationFacts(seen(ID, NOTE, NAME), NEEDING_NAME, (("id", 1), ("note", 4), ("name", 3)))
     known = Relations([NEEDING_NAME], lambda *_: facts)
-    known.follow({AT: 5}, {}, {AT: {"id": 1, "note": 2, "name": 3}})
+    known.follow({AT: 5}, NOWHERE, {AT: {"id": 1, "note": 2, "name": 3}})
     assert known.see(relation(), (7,), PLACE, WHERE) is None
-    known.follow({AT: 5}, {}, {AT: {"id": 1, "note": 2, "name": 2}})
+    known.follow({AT: 5}, NOWHERE, {AT: {"id": 1, "note": 2, "name": 2}})
     with pytest.raises(SchemaError, match="can't be carried on"):
         known.see(relation(), (7,), PLACE, WHERE)
+
+
+NOWHERE = Places({}, {})
 
 
 def relation(oid: int = 5, name: str = "customer", schema: str = "public") -> Relation:
@@ -135,7 +138,7 @@ def relation(oid: int = 5, name: str = "customer", schema: str = "public") -> Re
 def relations(*facts: RelationFacts) -> Relations:
     answers = iter(facts)
     known = Relations([KNOWN], lambda *_: next(answers))
-    known.follow({AT: 5}, {}, {})
+    known.follow({AT: 5}, NOWHERE, {})
     return known
 
 
@@ -185,9 +188,27 @@ def test_another_table_of_its_name_stops() -> None:
     assert "another table (number 9) has its name there" in caught.value.cause
 
 
+def test_changes_before_all_rows_are_dumped_anew_are_left_out_and_those_behind_are_not() -> None:
+    """The server tells a relation once: what is left out has to be known when its place has come."""
+    known = relations(RelationFacts(seen(ID, NAME), KNOWN), RelationFacts(seen(ID, NAME), KNOWN))
+    known.follow({AT: 5}, Places({}, {AT: PLACE}), {})
+    assert known.entered(PLACE - 1) == []
+    assert known.see(relation(), (7,), PLACE - 1, WHERE, passing=True) is None
+    assert known.captured(5) is not None, "what was delivered before is told by its captured changes"
+    assert known.entered(PLACE) == []
+    assert (known.captured(5), known.codecs) == (None, {})
+    assert known.see(relation(), (8,), PLACE, WHERE) is None
+    assert known.captured(5) is None
+    (due,) = known.entered(PLACE + 1)
+    known.see(due, (9,), PLACE + 1, WHERE)
+    assert known.captured(5) is not None
+    assert known.codecs
+    assert known.entered(PLACE + 2) == []
+
+
 def test_one_that_had_the_name_before_all_rows_were_dumped_is_of_no_interest() -> None:
     known = relations()
-    known.follow({AT: 5}, {AT: PLACE}, {})
+    known.follow({AT: 5}, Places({AT: PLACE}, {}), {})
     assert known.see(relation(9), (7,), PLACE, WHERE) is None
     assert known.captured(9) is None
     with pytest.raises(SchemaError):
@@ -215,7 +236,7 @@ def test_a_structure_that_was_only_passed_by_stops_where_a_change_comes_under_it
     renamed = replace(KNOWN, columns=(ID, replace(NAME, name="title")), needed=frozenset({"title"}))
     facts = iter([RelationFacts(seen(ID, NAME), renamed), RelationFacts(seen(*renamed.columns), renamed)])
     known = Relations([renamed], lambda *_: next(facts))
-    known.follow({AT: 5}, {}, {})
+    known.follow({AT: 5}, NOWHERE, {})
     assert known.see(relation(), (7,), PLACE, WHERE, passing=True) is None
     assert known.touched(Truncate(0, (5,)))
     with pytest.raises(SchemaError, match="can't be carried on"):
@@ -228,7 +249,7 @@ def test_a_structure_that_was_only_passed_by_stops_where_a_change_comes_under_it
 def test_a_structure_that_is_not_passed_by_stops_at_once() -> None:
     renamed = replace(KNOWN, columns=(ID, replace(NAME, name="title")), needed=frozenset({"title"}))
     known = Relations([renamed], lambda *_: RelationFacts(seen(ID, NAME), renamed))
-    known.follow({AT: 5}, {}, {})
+    known.follow({AT: 5}, NOWHERE, {})
     with pytest.raises(SchemaError):
         known.see(relation(), (7,), PLACE, WHERE)
 

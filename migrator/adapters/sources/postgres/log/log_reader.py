@@ -35,6 +35,7 @@ from migrator.adapters.sources.postgres.log.ready_records import ReadyRecords
 from migrator.adapters.sources.postgres.log.reassembly import Reassembly
 from migrator.adapters.sources.postgres.log.relations import (
     WATERMARK_ID,
+    Places,
     RelationFacts,
     Relations,
     catalog_lookup,
@@ -281,7 +282,8 @@ class PostgresLogReader:
         joined = self._notes.replaced() or self._unlogged.joined()
         self._unlogged.first_seen_at(lambda: self._place().order)
         unlogged = self._unlogged
-        self._relations.follow(unlogged.numbers(), unlogged.former(), unlogged.column_numbers())
+        places = Places(unlogged.former(), unlogged.left_out())
+        self._relations.follow(unlogged.numbers(), places, unlogged.column_numbers())
         self._same.follows(self._unlogged.numbers())
         if joined:
             self._asking_catalog(lambda query: await_writers(query, self._source.server.address))
@@ -358,19 +360,16 @@ class PostgresLogReader:
             if not self._skipping:
                 self._proof.reached(message.final_lsn)
             self._first_index = 0
+            for relation in () if self._skipping else self._relations.entered(message.final_lsn):
+                self._see(relation)
         elif isinstance(message, Commit):
             self._commit(message)
         elif isinstance(message, Relation):
-            begin = self._begun()
-            if self._relations.is_other(message, begin.final_lsn):
+            if self._relations.is_other(message, self._begun().final_lsn):
                 self._look_beside_log()  # which says more, unless it is over already
                 if self._replaced is not None:
                     return  # its rows are all read later on
-            where, passing = self._where(), self._skipping
-            schema = self._relations.see(message, (begin.xid,), begin.final_lsn, where, passing)
-            if schema is not None:
-                self._hand_out_part()
-                self._records.append(SchemaChange(schema))
+            self._see(message)
         elif self._skipping:
             self._partial = self._partial or self._relations.touched(message)
         elif isinstance(message, _ROW_MESSAGES):
@@ -380,6 +379,14 @@ class PostgresLogReader:
         elif isinstance(message, LogicalMessage) and message.prefix == self._source.slot:
             kind, _, token = message.content.decode(errors="replace").partition(" ")
             self._mark(token, kind)
+
+    def _see(self, relation: Relation) -> None:
+        begin = self._begun()
+        where, passing = self._where(), self._skipping
+        schema = self._relations.see(relation, (begin.xid,), begin.final_lsn, where, passing)
+        if schema is not None:
+            self._hand_out_part()
+            self._records.append(SchemaChange(schema))
 
     def _other_change(self, message: RowMessage) -> None:
         """A row change that no codec reads: our watermark, a table that nobody captures, or one that isn't

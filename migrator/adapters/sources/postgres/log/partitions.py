@@ -14,6 +14,8 @@ unseen if
 
 Anything else can't be told apart from a TRUNCATE and stops the run, once the log has been read past the look: the
 catalog may show a TRUNCATE of the whole table before the log brings it. The looks are told to the next reader.
+
+Tables that came or went are answered as another table under the name is (see ``identity``): all rows are read again.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ import psycopg
 
 from migrator.adapters.sources.postgres.reflection import Query
 from migrator.adapters.sources.postgres.whole_images import quoted
-from migrator.errors import MigratorError, SchemaError
+from migrator.errors import ReplacedError, SchemaError
 from migrator.model.position import Position
 from migrator.model.table import TableId
 
@@ -160,25 +162,18 @@ class PartitionWatch:
         self._doubts: dict[TableId, _Doubt] = {}
 
     def first(self, table: TableId, seen: _Seen, *, resumed: bool) -> Tree:
-        """A look with nothing to compare to. Raises SchemaError, named.
+        """A look with nothing to compare to. Raises ReplacedError, named.
 
         ``resumed``: the log is read on from the slot's place.
         """
-        if resumed:
-            for oid in sorted(seen.recent & seen.adopted):
-                raise _attached(table, seen.tree.partitions[oid])
+        if resumed and (found := came_or_went(table, None, seen)) is not None:
+            raise found
         return seen.tree
 
     def next(self, query: Query, table: TableId, known: Tree, seen: _Seen | None) -> Tree:
-        """Returns what is known after this look. Raises SchemaError, named, for what came or went."""
-        now = seen.tree.partitions if seen is not None else {}
-        for oid, partition in now.items():
-            new = oid not in known.partitions or known.partitions[oid].version != partition.version
-            if new and seen is not None and oid in seen.adopted:
-                raise _attached(table, partition)
-        for oid, partition in known.partitions.items():
-            if oid not in now:
-                raise _detached(table, partition)
+        """Returns what is known after this look. Raises ReplacedError, named, for what came or went."""
+        if (found := came_or_went(table, known, seen)) is not None:
+            raise found
         if (
             seen is None or table in self._doubts
         ):  # which is decided first: a later look might never come to an end
@@ -223,6 +218,24 @@ class PartitionWatch:
                 raise _emptied(table, names)
 
 
+def came_or_went(table: TableId, known: Tree | None, seen: _Seen | None) -> ReplacedError | None:
+    """The named error for a table that was attached or detached since the last look (``known``); None if none was.
+
+    Without a last look: since the slot's place.
+    """
+    now = seen.tree.partitions if seen is not None else {}
+    adopted = seen.adopted if seen is not None else set()
+    if known is None:
+        recent = sorted(adopted & seen.recent) if seen is not None else []
+        return _attached(table, now[recent[0]]) if recent else None
+    for oid, partition in now.items():
+        new = oid not in known.partitions or known.partitions[oid].version != partition.version
+        if new and oid in adopted:
+            return _attached(table, partition)
+    gone = (partition for oid, partition in known.partitions.items() if oid not in now)
+    return next((_detached(table, partition) for partition in gone), None)
+
+
 def _unexplained(query: Query, table: TableId, known: Tree, seen: _Seen) -> dict[int, int]:
     """Partitions that may have been emptied since what is known, and who wrote their row."""
     changed = [
@@ -249,25 +262,25 @@ def _with_old_rows(query: Query, table: TableId, oids: list[int], bound: int) ->
         query(_WAIT, [before])
 
 
-def _attached(table: TableId, partition: Partition) -> MigratorError:
-    return SchemaError(
+def _attached(table: TableId, partition: Partition) -> ReplacedError:
+    return ReplacedError(
         f"the partitions of {table} changed, which the log doesn't show",
-        where=str(table),
+        [table],
         cause=f"{partition.name} was attached, with whatever rows it had",
         remedy=f"have its rows read (--where bounds which), then start again: {_asking(table)}; {_UNSEEN}",
     )
 
 
-def _detached(table: TableId, partition: Partition) -> MigratorError:
-    return SchemaError(
+def _detached(table: TableId, partition: Partition) -> ReplacedError:
+    return ReplacedError(
         f"the partitions of {table} changed, which the log doesn't show",
-        where=str(table),
+        [table],
         cause=f"{partition.name} was detached or dropped, and its rows with it",
         remedy=f"{_repaired(table)}; {_UNSEEN}",
     )
 
 
-def _emptied(table: TableId, names: Iterable[str]) -> MigratorError:
+def _emptied(table: TableId, names: Iterable[str]) -> SchemaError:
     return SchemaError(
         f"a partition of {table} was emptied or rewritten, which the log doesn't show",
         where=str(table),

@@ -66,6 +66,19 @@ class _InDoubt:
     where: str
 
 
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Places of the log up to which some tables are of no interest.
+
+    Attributes:
+        former: others may have had their names; those were never captured.
+        left_out: their own changes: all of their rows are dumped after it.
+    """
+
+    former: Mapping[TableId, int]
+    left_out: Mapping[TableId, int]
+
+
 _SNAPSHOT = "SELECT pg_catalog.pg_current_snapshot()::text, pg_catalog.pg_is_in_recovery()"
 Lookup = Callable[[Relation, TableId, TransactionId], RelationFacts]
 
@@ -114,7 +127,9 @@ class Relations:
         self._watermark: set[int] = set()
         self._numbers: dict[TableId, dict[str, int]] = {}
         self._tables: dict[int, TableId] = {}
-        self._former: dict[TableId, int] = {}
+        self._places = Places({}, {})
+        self._seen: dict[int, Relation] = {}
+        self._left_out: dict[int, Relation] = {}
         self._in_doubt: dict[TableId, _InDoubt] = {}
         self._passed: dict[int, SchemaError] = {}
         self._root: Relation | None = None
@@ -123,22 +138,42 @@ class Relations:
     def follow(
         self,
         numbers: Mapping[TableId, int],
-        former: Mapping[TableId, int],
+        places: Places,
         columns: Mapping[TableId, Mapping[str, int]],
     ) -> None:
-        """Captured tables, and their columns, are told by these numbers from now on (see ``identity``).
-
-        ``former``: up to which place of the log others may have had their names; those were never captured.
-        """
+        """Captured tables, and their columns, are told by these numbers from now on (see ``identity``)."""
         self._tables = {number: table for table, number in numbers.items()}
-        self._former = dict(former)
+        self._places = places
         self._numbers = {table: dict(found) for table, found in columns.items()}
+
+    def entered(self, place: int) -> list[Relation]:
+        """Leaves out what is of no interest at the place where a transaction begins that wasn't delivered before.
+
+        Returns the relations that were left out until now: to be seen again.
+        """
+        for oid, table in self._tables.items() if self._places.left_out else ():
+            found = self._seen.get(oid)
+            if found is not None and self._is_left_out(table, place):
+                self._leave_out(found)
+        due = [one for oid, one in self._left_out.items() if not self._is_left_out(self._tables[oid], place)]
+        for relation in due:
+            del self._left_out[relation.oid]
+        return due
+
+    def _is_left_out(self, table: TableId, place: int) -> bool:
+        return place <= self._places.left_out.get(table, -1)
+
+    def _leave_out(self, relation: Relation) -> None:
+        """Of its partitions' messages it is kept whether their old rows are whole."""
+        self._root = self._left_out[relation.oid] = relation
+        self._captured.pop(relation.oid, None)
+        self._forget_heads(relation.oid)
 
     def is_other(self, relation: Relation, place: int) -> bool:
         """Tells whether the relation has a captured table's name at that place of the log, and is another one."""
         name = TableId(relation.schema, relation.name)
         known = name in self._known and relation.oid not in self._tables
-        return known and place > self._former.get(name, -1)
+        return known and place > self._places.former.get(name, -1)
 
     def schemas(self) -> list[TableSchema]:
         """The row schemas as of the place read last."""
@@ -190,6 +225,10 @@ class Relations:
                 raise _renamed(name, f"another table (number {relation.oid}) has its name there", where)
             self._see_partition(relation)
             return None
+        self._seen[relation.oid] = relation
+        if not passing and self._is_left_out(table, place):
+            self._leave_out(relation)
+            return None
         known = self._known[table]
         facts = self._lookup(relation, table, transaction)
         self._in_doubt.pop(table, None)
@@ -228,6 +267,8 @@ class Relations:
         self._capture(root, self._known[self._tables[root.oid]])
 
     def _capture(self, relation: Relation, schema: TableSchema) -> None:
+        if relation.oid in self._left_out:
+            return
         before = self._captured.get(relation.oid)
         codec = before.codec if before is not None and before.schema is schema else RowCodec(schema)
         whole = relation.replica_identity == "f" and relation.oid not in self._by_half.values()

@@ -20,10 +20,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from migrator.adapters.sources.postgres.log.enum_labels import found_labels, labels_of, noted_labels
 from migrator.adapters.sources.postgres.log.identity import (
     Preparing,
     gone,
@@ -33,6 +33,7 @@ from migrator.adapters.sources.postgres.log.identity import (
 from migrator.adapters.sources.postgres.log.partitions import (
     PartitionWatch,
     Tree,
+    came_or_went,
     found_partitions,
 )
 from migrator.adapters.sources.postgres.log.rewritten import Structure, found_structures, rewritten
@@ -41,7 +42,7 @@ from migrator.adapters.sources.postgres.publication import (
     check_covers,
     check_marked,
 )
-from migrator.adapters.sources.postgres.reflection import LOGGED, Query
+from migrator.adapters.sources.postgres.reflection import Query
 from migrator.adapters.sources.postgres.settings import PostgresSource, chosen_otherwise
 from migrator.errors import SchemaError
 from migrator.model.position import Position
@@ -56,48 +57,10 @@ FROM pg_catalog.pg_publication p JOIN pg_catalog.pg_publication_rel r ON r.prpub
 JOIN pg_catalog.pg_class c ON c.oid = r.prrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE p.pubname = $1
 """
-# A label that is added gets a number of its own; making room for it may move others (their enumsortorder).
-_LABELS = f"""
-WITH RECURSIVE made (schema, name, attname, oid) AS (
-  SELECT captured.schema, captured.name, a.attname::text, a.atttypid
-  FROM unnest($1::text[], $2::text[]) AS captured (schema, name)
-  JOIN pg_catalog.pg_namespace n ON n.nspname = captured.schema
-  JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = captured.name
-  JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND {LOGGED}
-  UNION
-  SELECT m.schema, m.name, m.attname, p.oid
-  FROM made m JOIN pg_catalog.pg_type t ON t.oid = m.oid CROSS JOIN LATERAL (
-    VALUES (t.typelem), (t.typbasetype)
-    UNION ALL SELECT a.atttypid FROM pg_catalog.pg_attribute a
-              WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
-    UNION ALL SELECT r.rngsubtype FROM pg_catalog.pg_range r WHERE t.oid IN (r.rngtypid, r.rngmultitypid)
-  ) AS p(oid) WHERE p.oid <> 0
-)
-SELECT m.schema, m.name, e.oid::int8, e.enumtypid::pg_catalog.regtype::text, e.enumlabel::text,
-       e.enumsortorder::float8, e.xmin::text, m.attname
-FROM made m JOIN pg_catalog.pg_enum e ON e.enumtypid = m.oid
-"""
 _PUBLICATION = TableId("", "")
 """Under this name the publication is noted: no table has it, so nobody asks for its rows."""
-_ENUMS, _TREE, _COLUMNS, _AS_TEXT, _FORMER = "labels", "partitions", "columns", "text", "former"
-
-
-@dataclass(frozen=True, slots=True)
-class _Label:
-    """A label of an enum that a column has, itself or within."""
-
-    type: str
-    text: str
-    order: float
-    version: str
-
-    def became(self, later: _Label) -> str:
-        """Tells what was done to it, if it was renamed."""
-        if later.text != self.text:
-            return f"{self.text!r} of {self.type} was renamed to {later.text!r}"
-        if later.version != self.version and later.order == self.order:
-            return f"{self.text!r} of {self.type} was renamed, and renamed back"
-        return ""
+_ENUMS, _TREE, _COLUMNS, _AS_TEXT = "labels", "partitions", "columns", "text"
+_FORMER, _LEFT_OUT = "former", "left_out"
 
 
 class UnloggedChanges:
@@ -126,6 +89,7 @@ class UnloggedChanges:
         self._needs = needs
         self._numbers: dict[TableId, int] = {}
         self._first_seen: set[TableId] = set()
+        self._read_again: set[TableId] = set()
         self._memberships: dict[TableId, str] = {}
         self._structures: Mapping[TableId, Structure] = {}
         self._partitions = PartitionWatch()
@@ -165,7 +129,15 @@ class UnloggedChanges:
 
         Of what ``first_seen_at`` was told.
         """
-        noted = {table: _parsed(self._notes.of(table)).get(_FORMER) for table in self._numbers}
+        return self._noted_places(_FORMER)
+
+    def left_out(self) -> dict[TableId, Any]:
+        """Returns up to which place of the log changes of a captured table are of no interest: rows came or went
+        beside it, and all of its rows are dumped after that place. Of what ``first_seen_at`` was told."""
+        return self._noted_places(_LEFT_OUT)
+
+    def _noted_places(self, part: str) -> dict[TableId, Any]:
+        noted = {table: _parsed(self._notes.of(table)).get(part) for table in self._numbers}
         return {table: place for table, place in noted.items() if place is not None}
 
     def first_seen(self) -> frozenset[TableId]:
@@ -180,13 +152,17 @@ class UnloggedChanges:
         """``place``: somewhere in the log behind everything that looks have seen so far; asked if it is needed.
 
         Of a table that is seen for the first time all rows are dumped after it. Whatever the log has before it of a
-        table of that name with another number is of no interest: it is gone.
+        table of that name with another number is of no interest: it is gone. Nor are changes of a table some of whose
+        rows went beside the log: it has no trace of that.
         """
-        if self._first_seen:
+        if self._first_seen or self._read_again:
             at = place()
             for table in self._first_seen:
                 self._note(table, _FORMER, at)
+            for table in self._read_again:
+                self._note(table, _LEFT_OUT, at)
             self._first_seen.clear()
+            self._read_again.clear()
 
     def look_at_numbers(self, query: Query, tables: Sequence[TableId]) -> None:
         """Checks that each name leads to the table that was dumped. Raises SchemaError, named."""
@@ -257,7 +233,11 @@ class UnloggedChanges:
         found = found_partitions(query, self._source.slot, tables)
         for table in tables:
             seen, known = found.get(table), self._known(table)
-            if known is not None:
+            if seen is not None and self._notes.consented(table) and came_or_went(table, known, seen):
+                self._notes.replace(table)
+                self._read_again.add(table)
+                tree = seen.tree
+            elif known is not None:
                 tree = self._partitions.next(query, table, known, seen)
             elif seen is not None:
                 anew = self._notes.asked_for(table) or self._notes.consented(table)
@@ -293,15 +273,8 @@ class UnloggedChanges:
         self._notes.note(table, _text({**_parsed(self._notes.of(table)), part: content}))
 
     def _look_at_labels(self, query: Query, tables: Sequence[TableId]) -> None:
-        captured = [[table_id.schema for table_id in tables], [table_id.name for table_id in tables]]
-        found: dict[TableId, dict[int, _Label]] = {table: {} for table in tables}
-        needed: set[tuple[TableId, int]] = set()
-        for schema, name, oid, type_name, text, order, version, column in query(_LABELS, captured):
-            table = TableId(schema, name)
-            found[table][oid] = _Label(type_name, text, order, version)
-            if self._needs(table, column):
-                needed.add((table, oid))
-        known = {table: _labels(_parsed(self._notes.of(table)).get(_ENUMS, ())) for table in found}
+        found, needed = found_labels(query, tables, self._needs)
+        known = {table: labels_of(_parsed(self._notes.of(table)).get(_ENUMS, ())) for table in found}
         renamed = {
             table: cause
             for table, labels in found.items()
@@ -318,7 +291,7 @@ class UnloggedChanges:
             )
         for table, labels in found.items():
             unneeded = {oid: label for oid, label in known[table].items() if (table, oid) not in needed}
-            self._note(table, _ENUMS, _noted({**labels, **unneeded}))
+            self._note(table, _ENUMS, noted_labels({**labels, **unneeded}))
 
     def _look_at_choices(self, tables: Sequence[TableId]) -> None:
         """An error not of the source, but of the configuration: a column would have values of two types."""
@@ -367,15 +340,3 @@ def _text(parts: Mapping[str, Any]) -> str:
         parts if any(content for part, content in parts.items() if part != _ENUMS) else parts.get(_ENUMS)
     )
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")) if document else ""
-
-
-def _noted(labels: Mapping[int, _Label]) -> list[list[Any]]:
-    """Labels of a table by their number, to be noted."""
-    return [
-        [oid, label.type, label.text, label.order, label.version] for oid, label in sorted(labels.items())
-    ]
-
-
-def _labels(noted: Sequence[Sequence[Any]]) -> dict[int, _Label]:
-    """Inverse of ``_noted``."""
-    return {oid: _Label(*label) for oid, *label in noted}

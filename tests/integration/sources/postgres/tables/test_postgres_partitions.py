@@ -21,7 +21,9 @@ from scenarios.bench.orders.old_schema import create
 from tests.fix_postgres_source import log_reader, prepared, read_to, read_until, source_of
 from tests.integration import run_project
 from tests.integration.capturing import Capturing, Killed, capturing
-from tests.integration.run_project import scenario_database
+from tests.integration.run_project import Project, scenario_database
+from tests.integration.runs.ddl.altered_shop import running, until_applied
+from tests.integration.waiting import await_true
 from tests.servers import Database
 
 pytestmark = pytest.mark.integration
@@ -369,13 +371,10 @@ def test_a_look_waits_for_no_lock(parted: Database) -> None:
             read_until(reader, lambda _: False)
 
 
-@pytest.mark.slow
-@pytest.mark.spark
-def test_the_way_out_for_a_user(
-    old_pg: Database, new_pg: Database, spark: SparkSession, tmp_path: Path
-) -> None:
-    create(scenario_database(old_pg), 100)
-    old_pg.execute(
+def parted_orders(old: Database, new: Database, folder: Path) -> Project:
+    """A migration of ``orders``, of which two partitions have a hundred rows, in step."""
+    create(scenario_database(old), 100)
+    old.execute(
         "ALTER TABLE orders RENAME TO orders_1",
         "CREATE TABLE orders (LIKE orders_1 INCLUDING ALL) PARTITION BY RANGE (id)",
         "ALTER TABLE orders REPLICA IDENTITY FULL",
@@ -384,9 +383,62 @@ def test_the_way_out_for_a_user(
         "ALTER TABLE orders_2 REPLICA IDENTITY FULL",
         "INSERT INTO orders SELECT (jsonb_populate_record(o, jsonb_build_object('id', id + 1000))).* FROM orders_1 o",
     )
-    project = run_project.make(tmp_path, old_pg, new_pg)
+    project = run_project.make(folder, old, new)
     project.run_here()
     assert project.differences() == []
+    return project
+
+
+BESIDE_THE_LOG = {
+    "gone": [
+        "INSERT INTO orders SELECT (jsonb_populate_record(o, '{\"id\": 500}')).* FROM orders o WHERE id = 7",
+        "UPDATE orders SET items = items + 1 WHERE id < 20",
+        "ALTER TABLE orders DETACH PARTITION orders_1",
+        "UPDATE orders SET items = items + 1 WHERE id < 1020",
+    ],
+    "come": [
+        "CREATE TABLE orders_3 (LIKE orders INCLUDING ALL)",
+        "ALTER TABLE orders_3 REPLICA IDENTITY FULL",
+        "INSERT INTO orders_3 SELECT (jsonb_populate_record(o, jsonb_build_object('id', id + 2000))).*"
+        " FROM orders_1 o",
+        "ALTER TABLE orders ATTACH PARTITION orders_3 FOR VALUES FROM (2000) TO (4000)",
+        "UPDATE orders SET items = items + 1 WHERE id % 1000 < 10",
+        "DELETE FROM orders WHERE id = 2009",
+    ],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.parametrize("stopped", [False, True])
+@pytest.mark.parametrize("what", BESIDE_THE_LOG)
+def test_a_run_reads_the_table_again_and_goes_on(
+    what: str, stopped: bool, old_pg: Database, new_pg: Database, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Rows that were inserted and then went with their partition are in the log, and nothing says that they went."""
+    project = parted_orders(old_pg, new_pg, tmp_path)
+    if stopped:
+        old_pg.execute(*BESIDE_THE_LOG[what])
+    else:
+        with running(project) as migration:
+            until_applied(migration, project)
+            old_pg.execute(*BESIDE_THE_LOG[what])
+            again = "all of its rows are read again"
+            await_true(lambda: again in "".join(migration.progress.snapshot().warnings), "it is noticed")
+    for _ in range(2):
+        project.run_here()
+        assert project.differences() == []
+        old_pg.execute("UPDATE orders SET items = items + 2 WHERE id % 1000 < 20")
+    project.run_here()
+    assert project.differences() == []
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_the_way_out_for_a_user(
+    old_pg: Database, new_pg: Database, spark: SparkSession, tmp_path: Path
+) -> None:
+    project = parted_orders(old_pg, new_pg, tmp_path)
     old_pg.execute("TRUNCATE orders_1")
     for _ in range(2):
         with pytest.raises(SchemaError, match=r"a partition of public\.orders was emptied") as caught:
