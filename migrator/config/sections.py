@@ -173,7 +173,7 @@ _APPLY = {
     " more",
     "bad_rows": "what happens where the target refuses a row for what it holds: `stop` stops the run and names the"
     " row; `set_aside` leaves its key out of the target, names it in the ledger, and goes on with all others: see"
-    " [Bad rows](how-to/mapping/bad-rows.md). Not yet with joined targets and foreign keys between targets",
+    " [Bad rows](how-to/mapping/bad-rows.md). Not yet with foreign keys between targets",
     "bad_rows_per_table": "with `set_aside`: rows of one target table that may be set aside at a time; one more stops"
     " the run",
     "bad_rows_per_run": "with `set_aside`: rows of all tables that one run may set aside; one more stops it",

@@ -70,6 +70,10 @@ RUN = (
         ("a column of another type stays", "return [name for name in unfit if name in found.names()]", "return []"),
     ),
     *mutants_of(
+        "migrator/adapters/sources/binlog/statements/statements.py", ("tests/unit/sources/binlog/test_mariadb_decoding.py",),
+        ("rows that go with a partition stop the run for good", "for clause in filter(moves_rows, clauses):", "for clause in ():"),
+    ),
+    *mutants_of(
         "migrator/adapters/sources/postgres/log/rewritten.py", _STRUCTURE,
         ("what was noted of columns that nothing needs is forgotten", "if earlier is None:\n            return self", "return self"),
         ("a needed column that was altered goes on", "if needs(name) and now is not None and", "if False and"),
@@ -82,6 +86,10 @@ RUN = (
     *mutants_of(
         "migrator/adapters/sources/postgres/log/relations.py", _STRUCTURE,
         ("changes under a structure that was passed by are read", "raise self._passed[oid]", "pass"),
+        ("changes before all rows are read again come too", "if not passing and self._is_left_out(table, place):", "if False:"),
+        ("what was seen before isn't left out", "if found is not None and self._is_left_out(table, place):", "if False:"),
+        ("what was left out stays so", "if not self._is_left_out(self._tables[oid], place)]", "if False]"),
+        ("partitions' messages bring back what is left out", "if relation.oid in self._left_out:", "if False:"),
     ),
     *mutants_of(
         "migrator/adapters/sources/binlog/tables/captured_tables.py", _STRUCTURE,

@@ -203,6 +203,9 @@ def judged(text: str, database: str = "old") -> Statement:
         "ALTER TABLE account CONVERT TO CHARACTER SET utf8mb4",
         "ALTER TABLE account DROP PARTITION p",
         "ALTER TABLE account TRUNCATE PARTITION p",
+        "ALTER TABLE account CONVERT TABLE other TO PARTITION p VALUES LESS THAN (9)",
+        "ALTER TABLE account CONVERT PARTITION p TO TABLE other",
+        "ALTER TABLE account ADD COLUMN c int, IMPORT PARTITION p TABLESPACE",
         "ALTER TABLE account ADD CONSTRAINT f FOREIGN KEY (a) REFERENCES b (c) ON UPDATE CASCADE",
         "ALTER TABLE account ADD SYSTEM VERSIONING",
         "ALTER TABLE account ENGINE = MyISAM",
@@ -228,6 +231,24 @@ def judged(text: str, database: str = "old") -> Statement:
 )
 def test_statements_that_hide_row_changes_are_refused(text: str) -> None:
     assert judged(text).refused
+
+
+@pytest.mark.parametrize(
+    "clause",
+    [
+        "DROP PARTITION p",
+        "TRUNCATE PARTITION p",
+        "ADD COLUMN c int, EXCHANGE PARTITION p WITH TABLE other",
+        "CONVERT TABLE other TO PARTITION p VALUES LESS THAN (9)",
+        "CONVERT PARTITION p TO TABLE other",
+        "IMPORT PARTITION p TABLESPACE",
+    ],
+)
+def test_rows_that_come_or_go_with_a_partition_are_as_those_of_another_table(clause: str) -> None:
+    statement = judged(f"ALTER TABLE account {clause}")
+    assert statement.kind is StatementKind.EMPTIED
+    assert [table.name for table in statement.tables] == ["account"]
+    assert "PARTITION" in statement.refused
 
 
 @pytest.mark.parametrize(

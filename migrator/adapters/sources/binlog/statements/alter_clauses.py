@@ -27,6 +27,9 @@ SILENT_CASCADE = re.compile(r"\bON (DELETE|UPDATE) (CASCADE|SET (NULL|DEFAULT))\
 _OTHER_ENGINE = re.compile(r"\bENGINE (?!= INNODB\b|INNODB\b)\S", re.IGNORECASE)
 """Table options may follow each other without a comma."""
 _PRIMARY = re.compile(r"\bPRIMARY KEY\b", re.IGNORECASE)
+_OF_PARTITIONS = re.compile(
+    r"((DROP|TRUNCATE|EXCHANGE|CONVERT|DISCARD|IMPORT) PARTITION|CONVERT TABLE)\b", re.IGNORECASE
+)
 
 
 _NAME = r"(`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\"|\S+)"
@@ -52,6 +55,11 @@ def renamed_by(clause: str) -> tuple[str, str] | None:
     """The old and the new name of a column that a clause renames, and leaves as it is; None of another clause."""
     found = _COLUMNS[-1].match(clause)
     return None if found is None else (found[1], found[2])
+
+
+def moves_rows(clause: str) -> bool:
+    """Tells whether rows come or go with a partition, or are exchanged for others, without row events."""
+    return _OF_PARTITIONS.match(clause) is not None
 
 
 def clauses_of(words: Sequence[str]) -> list[str]:

@@ -61,7 +61,7 @@ def refused_statement(statement: Statement, replaced: Sequence[TableId], text: s
 
 def _replaced(tables: Sequence[TableId], statement: Statement, text: str) -> ReplacedError:
     return ReplacedError(
-        f"{', '.join(map(str, tables))} may be another table of its name now: {statement.refused}",
+        f"{', '.join(map(str, tables))} may be another table, or have other rows, now: {statement.refused}",
         tables,
         cause=f"statement: {' '.join(text.split())[:300]}",
         remedy="let the name lead to the table that is meant (RENAME TABLE where it is called otherwise now), and"

@@ -16,6 +16,7 @@ from migrator.adapters.sources.binlog.statements.alter_clauses import (
     clauses_of,
     columns_of,
     may_change,
+    moves_rows,
     renamed_by,
     why_refused,
 )
@@ -67,7 +68,7 @@ class StatementKind(Enum):
     XA_ROLLBACK = "xa rollback"
     ROWS = "statement-format DML"
     TRUNCATED = "table emptied"
-    EMPTIED = "table dropped or renamed"
+    EMPTIED = "table dropped or renamed, or rows with a partition"
     ALTERED = "table altered"
     OTHER = "other"
 
@@ -374,6 +375,8 @@ def _altered(cursor: Words, captured: IsCaptured, logs_cascades: bool) -> Statem
         cursor.identifier()
     cursor.skip("NOWAIT")
     clauses = clauses_of(cursor.words[cursor.at :])
+    for clause in filter(moves_rows, clauses):
+        return _emptied([table], f"ALTER TABLE ... {clause[:120]}", captured)
     why = next(filter(None, (why_refused(clause, logs_cascades) for clause in clauses)), "")
     if ignoring:
         why = "ALTER IGNORE TABLE: rows that don't fit what it adds vanish without row events"

@@ -164,7 +164,7 @@ class Relations:
         return place <= self._places.left_out.get(table, -1)
 
     def _leave_out(self, relation: Relation) -> None:
-        """Of its partitions' messages it is kept whether their old rows are whole."""
+        """Stops capturing a relation. Messages of its partitions go on to tell whether their old rows are whole."""
         self._root = self._left_out[relation.oid] = relation
         self._captured.pop(relation.oid, None)
         self._forget_heads(relation.oid)
