@@ -43,7 +43,7 @@ Refused = dict[str, dict[KeyText, RowRefused]]
 
 @dataclass(frozen=True)
 class _Place:
-    """Where rows are refused: token of the log's position, and last segment of the batch."""
+    """The place at which rows are refused: token of the log's position, and last segment of the batch."""
 
     position: str = ""
     segment: int = 0

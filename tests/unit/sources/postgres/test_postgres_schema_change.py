@@ -199,6 +199,9 @@ def test_changes_before_all_rows_are_dumped_anew_are_left_out_and_those_behind_a
     assert (known.captured(5), known.codecs) == (None, {})
     assert known.see(relation(), (8,), PLACE, WHERE) is None
     assert known.captured(5) is None
+    known.see(Relation(9, "public", "part", "d", ()), (8,), PLACE, WHERE)
+    assert known.captured(5) is None, "a partition's message follows its root's"
+    known.see(relation(9, "part"), (8,), PLACE, WHERE)
     (due,) = known.entered(PLACE + 1)
     known.see(due, (9,), PLACE + 1, WHERE)
     assert known.captured(5) is not None
