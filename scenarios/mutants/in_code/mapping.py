@@ -141,4 +141,13 @@ MAPPING = (
         ("a row that goes changes columns", "columns = None if comes or goes else", "columns = None if comes else"),
         ("quiet rows keep their before images", "_without(before, staying, key)", "before"),
     ),
+    *mutants_of(
+        "transforms/analysis/suggested.py", ("tests/unit/cli/test_init_skeletons.py",),
+        ("one old column is suggested for two new ones", "and old.name not in taken", ""),
+        ("names alone decide between types", "and fits(new, old)", ""),
+        ("likelier ones come later", "sorted(ranked, key=lambda one: one[:3])", "sorted(ranked, key=lambda one: one[:3], reverse=True)"),
+        ("every suggestion is sure", "rank == _BY_SPELLING)", "rank >= _BY_SPELLING)"),
+        ("short forms are other words", "_SHORT.get(word, word)", "word"),
+        ("the table's own name in front counts", "return rest if table and rest and front[0] == front[1] else words", "return words"),
+    ),
 )  # fmt: skip

@@ -129,9 +129,14 @@ def test_names_and_what_they_suggest(new: str, old: str, expected: bool | None) 
 
 
 def test_likeness_alone_asks_whether_the_type_becomes_that() -> None:
-    source, target = old_table("customer", "notes", "owner_id"), new_table("customer", "note", "ownerid")
+    """A name that is the same without its table's, in front, isn't only alike."""
+    source = old_table("customer", "notes", "owner_id", "customer_name")
+    target = new_table("customer", "note", "ownerid", "name")
     found = suggestions(target, target.columns, source, source.names(), lambda _new, _old: False)
-    assert {name: one.column.name for name, one in found.items()} == {"ownerid": "owner_id"}
+    assert {name: one.column.name for name, one in found.items()} == {
+        "ownerid": "owner_id",
+        "name": "customer_name",
+    }
 
 
 def test_no_old_column_is_suggested_twice() -> None:
