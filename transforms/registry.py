@@ -16,7 +16,7 @@ from collections.abc import Mapping as MappingType
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from migrator.errors import MappingError
 
@@ -73,6 +73,7 @@ class Mapping:
     Attributes:
         aside: ``.sql`` files beside the mapping that hold none, to be named to the user.
         gaps: target tables that are not mapped yet, and why.
+        nexts: second functions of row-wise targets, by target table (see ``next``).
     """
 
     def __init__(self) -> None:
@@ -80,6 +81,7 @@ class Mapping:
         self.gaps: dict[str, str] = {}
         self._order: list[str | MappingError] = []
         self._targets: dict[str, TargetMapping] = {}
+        self.nexts: dict[str, TargetMapping] = {}
 
     @property
     def targets(self) -> tuple[TargetMapping, ...]:
@@ -142,27 +144,51 @@ class Mapping:
             MappingError: empty name or key, a target declared twice, parameters that can't be source tables.
         """
 
+        given = {"grain": grain, "links": links, "roles": roles, "values": values, "surrogates": surrogates}
+        return self._declaring(self.add, name, key, sources, given)
+
+    def next(
+        self,
+        name: str,
+        *,
+        key: str | Sequence[str],
+        grain: Grain = None,
+        surrogates: MappingType[str, str] | None = None,
+        sources: Sequence[str] | None = None,
+    ) -> Callable[[F], F]:
+        """Declares the function that is to make the row-wise target table ``name`` from `migrator remap` on.
+
+        Until then ``target``'s function makes it, and this one is only checked. Arguments, errors: see ``target``.
+        """
+        given = {"grain": grain, "surrogates": surrogates}
+        return self._declaring(self._add_next, name, key, sources, given)
+
+    def _declaring(
+        self,
+        add: Callable[[TargetMapping], None],
+        name: str,
+        key: str | Sequence[str],
+        sources: Sequence[str] | None,
+        given: dict[str, Any],
+    ) -> Callable[[F], F]:
         def register(function: F) -> F:
             where = _where(function)
             with self.held():
                 tables = _sources(sources, _parameters(function, where), where)
-                self.add(
-                    declared(
-                        name,
-                        key=key,
-                        function=function,
-                        where=where,
-                        parameters=tables,
-                        grain=grain,
-                        links=links,
-                        roles=roles,
-                        values=values,
-                        surrogates=surrogates,
-                    )
-                )
+                add(declared(name, key=key, function=function, where=where, parameters=tables, **given))
             return function
 
         return register
+
+    def _add_next(self, target: TargetMapping) -> None:
+        if target.name in self.nexts:
+            raise MappingError(
+                f"target table {target.name!r} has two next functions",
+                where=target.where(),
+                cause=f"the other is {self.nexts[target.name].where()}",
+                remedy="keep the one that is to come into force",
+            )
+        self.nexts[target.name] = target
 
     def gap(self, table: str, why: str) -> None:
         """Marks a target table as not mapped yet: no run starts until this line is deleted, also where a function
@@ -181,6 +207,10 @@ class Mapping:
         self._targets[target.name] = target
         self._order.append(target.name)
 
+    def hold(self, error: MappingError) -> None:
+        """Adds what is wrong with a declaration."""
+        self._order.append(error)
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """Keeps a ``MappingError`` of the block in ``declared``, while somebody collects them; else it goes on."""
@@ -189,7 +219,7 @@ class Mapping:
         except MappingError as error:
             if not _holding.get():
                 raise
-            self._order.append(error)
+            self.hold(error)
 
 
 @contextmanager
@@ -210,9 +240,9 @@ def declared(
     where: str,
     parameters: tuple[str, ...],
     grain: Grain,
-    links: str | Sequence[str] | None,
-    roles: MappingType[str, str] | None,
-    values: MappingType[str, Value] | None,
+    links: str | Sequence[str] | None = None,
+    roles: MappingType[str, str] | None = None,
+    values: MappingType[str, Value] | None = None,
     surrogates: MappingType[str, str] | None = None,
 ) -> TargetMapping:
     """A target mapping from what was declared, in Python or above a query. Raises ``MappingError``."""

@@ -1,29 +1,42 @@
-"""``migrator remap``: derives a joined target anew from the mirror."""
+"""``migrator remap``: maps the rows of a target anew, after its mapping was changed."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import click
 
 from migrator.cli.kept import reason_option
-from migrator.cli.options import config_option
-from migrator.config import project as configuration
-from migrator.wiring.remap import remap as remapped
+from migrator.cli.options import OnSpark, on_spark
+from migrator.config.project import Settings
+from migrator.wiring import remap as wiring
+from migrator.wiring.remap import Remapped
 
 
 @click.command()
-@config_option
+@on_spark
 @reason_option
+@click.option("--abort", is_flag=True, help="Give up a next function of TABLE that isn't in force yet.")
 @click.argument("table")
-def remap(config: Path, reason: str, table: str) -> None:
-    """Have a joined target TABLE derived anew from the mirror, after its mapping was changed.
+def remap(project: OnSpark, reason: str, abort: bool, table: str) -> None:
+    """Map the rows of target TABLE anew, after its mapping was changed.
 
-    The source isn't read. The run does it with its next batch, in one transaction: readers see all rows of before,
-    then all rows anew. Stop the run before the mapping is changed: one that leads maps by what it has loaded.
+    A joined target is derived from the mirror; the source isn't read. The run does it with its next batch, in one
+    transaction: readers see all rows of before, then all rows anew. Stop the run before the mapping is changed: one
+    that leads maps by what it has loaded.
+
+    A row-wise target gets the rows of the function that is declared for it with @mapping.next. The run fills a table
+    beside with them, from a dump of its source tables, then puts them in the target's place in one transaction.
+    Readers see all rows of before until then.
     """
-    done = remapped(replace(configuration.load(config), reason=reason), table)
+    settings = replace(project.settings, reason=reason)
+    if abort:
+        _abort(settings, table)
+        return
+    done = wiring.remap(settings, table, project.master, project.options)
+    if done.beside:
+        _say_next(done, table)
+        return
     if not done.filled:
         click.echo(f"{table}: not filled yet; it will be once the tables it reads are dumped")
         return
@@ -36,4 +49,25 @@ def remap(config: Path, reason: str, table: str) -> None:
         click.echo(
             f"{done.leader} leads, and maps by the mapping that it has loaded: if that was changed since, stop the"
             " run, give this command again, then start"
+        )
+
+
+def _say_next(done: Remapped, table: str) -> None:
+    click.echo(f"{table}: the run fills {done.beside} by the next function, then switches in one transaction")
+    click.echo(
+        f"its table takes {done.bytes / 1e6:,.1f} MB now: the target needs about as much again for the table beside,"
+        " and up to as much for the rows of before, until the server has cleaned them up"
+    )
+    if done.leader:
+        click.echo(f"{done.leader} leads, and doesn't know of it: stop the run and start it again")
+    else:
+        click.echo("it begins with the next start: migrator run")
+
+
+def _abort(settings: Settings, table: str) -> None:
+    leader = wiring.abort(settings, table)
+    click.echo(f"{table}: its rows stay those of the function that made them")
+    if leader:
+        click.echo(
+            f"{leader} leads, and fills the table beside until it starts again: stop the run and start it again"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass, field, replace
 
 from migrator.model.event import Key, TransactionId
@@ -122,6 +123,30 @@ class BadRow:
         return ", ".join(f"{name}={value}" for name, value in zip(self.columns, self.key, strict=True))
 
 
+class Phase(enum.Enum):
+    """The state of a row-wise target that gets rows of its next mapping."""
+
+    FILLING = "filling"
+    SWITCHED = "switched"
+    IN_FORCE = "in force"
+    ABORTED = "aborted"
+
+
+@dataclass(frozen=True, slots=True)
+class Remap:
+    """A row-wise target whose next mapping comes, or came, into force (see ``model.remaps.remap``).
+
+    Attributes:
+        target: its name.
+        beside: name of the table that is filled by the next mapping; empty once it is dropped.
+        phase: see ``Phase``: until the switch readers see rows of the mapping before.
+    """
+
+    target: str
+    beside: str
+    phase: Phase
+
+
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     """The state from which capture goes on after a restart. Stored in every manifest, never apart from the data.
@@ -146,6 +171,7 @@ class Checkpoint:
         filling: a ledger's only: the joined targets that are being filled piece by piece: how many pieces,
             and of rows of their grains' tables, are covered so far, and how many such rows there are.
         bad_rows: a ledger's only: the rows that are set aside.
+        remaps: a ledger's only: row-wise targets whose next mapping comes, or came, into force.
     """
 
     position: Position
@@ -162,6 +188,7 @@ class Checkpoint:
     mapped: tuple[Mapped, ...] | None = field(default=None, compare=False)
     filling: tuple[Filling, ...] = field(default=(), compare=False)
     bad_rows: tuple[BadRow, ...] = field(default=(), compare=False)
+    remaps: tuple[Remap, ...] = field(default=(), compare=False)
 
     def dump_of(self, table: TableId) -> TableDump | None:
         """Dump progress of one table, if the dump knows it."""

@@ -15,6 +15,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from collections.abc import Mapping as MappingType
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -26,6 +27,7 @@ from migrator.model.limits import ApplyLimits, CaptureLimits
 from migrator.model.progress import Checkpoint
 from migrator.model.table import TableSchema
 from migrator.model.target import TargetTable
+from migrator.ports.besides import Besides
 from migrator.ports.eventlog import BatchReader, EventLogRoom, SegmentWriter
 from migrator.ports.hints import Hints
 from migrator.ports.leadership import Leadership, Lease
@@ -59,7 +61,6 @@ from migrator.run.lead.head_start import head_start
 from migrator.run.lead.lead import (
     AppliedOnly,
     Lead,
-    SureTarget,
     SureWriter,
     lost,
     overtaken,
@@ -68,6 +69,7 @@ from migrator.run.lead.lead import (
 )
 from migrator.run.lead.read_again import ReadAgain
 from migrator.run.lead.recapture import Recapture, SetAside
+from migrator.run.lead.remapping import Remapping, SwitchingTarget, tidied
 from migrator.run.lead.resume import joining, resume
 from migrator.run.lead.shortage import named_shortage
 from migrator.run.lead.upkeep import looked_at
@@ -115,6 +117,7 @@ class Parts:
         upkeep: of the target's tables, once they are filled; None where nobody wants it.
         reads_replaced: whether all rows of a table are read again that has a captured one's name.
         late: what is done with targets that joined later.
+        besides: the tables that next mappings fill.
         check_doubts: raises ``RequestError`` for a dump request that may take right rows out of the target.
         keep_until_applied: whether the source may forget only what the target holds: no other machine can go
             on from
@@ -144,6 +147,7 @@ class Parts:
     executors: Callable[[], int | None] = lambda: None
     step: Step = no_step
     late: LateTargets | None = None
+    besides: Besides | None = None
     check_doubts: DoubtsCheck = lambda _: None
     stager: Stager | None = None
     upkeep: Upkeep | None = None
@@ -200,7 +204,7 @@ class Migration:
         self._parts = parts
         self._standby = standby
         self._admitted = False
-        self._reached = False
+        self._reached = self._switched = False
         self._recapture = Recapture(parts.set_damage_aside)
         self._read_again = ReadAgain(parts.reads_replaced, parts.catalog.adopt)
         self.progress = Progress()
@@ -221,7 +225,9 @@ class Migration:
         while not stopping.requested():
             try:
                 self._attempt(stopping.attempt(), until)
-                return
+                if not self._switched or stopping.requested():
+                    return
+                self._reached = False
             except MigratorError as error:
                 if stopping.requested() or not self._may_start_again(error):
                     explained = self._recapture.explained(error)
@@ -310,7 +316,7 @@ class Migration:
 
     def _lead(self, epoch: int, stopping: Stopping, until: Until | None) -> None:
         parts = self._parts
-        lead = Lead(parts.leadership, stopping, self.progress)
+        lead, self._switched = Lead(parts.leadership, stopping, self.progress), False
         ledger = parts.target.open(epoch)
         self.progress.warn("damage", *filter(None, [self._recapture.prepare(ledger)]))
         self.progress.set(note=parts.adopt(ledger))
@@ -320,6 +326,13 @@ class Migration:
         # release them.
         log.reader.release(ledger.segment)
         parts.step("run.led")
+        remapping = tidied(parts.besides, parts.mapping, ledger, epoch)
+        known = [one for one in (ledger.checkpoint, checkpoint) if one is not None]
+        parts = replace(
+            parts,
+            mapping=remapping.applied(parts.mapping),
+            late=remapping.late(parts.late, parts.requests, known),
+        )
         schemas, targets, mapping_plans = plans(parts)
         schemas = with_needed(parts.spark(), schemas, mapping_plans.values())
         self._read_again.refuse_shared(mapping_plans)
@@ -328,6 +341,11 @@ class Migration:
         self._have_captured(schemas, checkpoint)
         carried = carried_by(parts, ledger.checkpoint, targets, mapping_plans)
         self.progress.warn("mapping", *carried.warnings)
+        look = partial(self._look, remapping, mapping_plans, lead, stopping)
+        if ledger.checkpoint is not None:
+            look(replace(ledger.checkpoint, fed=carried.fed, awaited=carried.awaited))
+        if self._switched:
+            return
         capture = CaptureLoop(
             self._source(schemas),
             self._capturing(
@@ -346,7 +364,7 @@ class Migration:
         apply = ApplyLoop(
             log.reader,
             lambda batch, known: carried.noted(job.map(fitting.fitted(batch), known)),
-            OpenedTarget(SureTarget(parts.target, lead), ledger, epoch),
+            OpenedTarget(SwitchingTarget(parts.target, lead, look), ledger, epoch),
             self.progress,
             parts.apply_limits,
             parts.step,
@@ -364,6 +382,25 @@ class Migration:
         finally:
             upkeep.join(timeout=5)
             job.close()
+
+    def _look(
+        self,
+        remapping: Remapping,
+        found: dict[str, MappingPlan],
+        lead: Lead,
+        stopping: Stopping,
+        checkpoint: Checkpoint,
+    ) -> None:
+        """Switches to a next mapping whose rows are all there; then the attempt ends, and another one begins."""
+        remap = remapping.due(checkpoint)
+        if remap is None or self._switched:
+            return
+        self.progress.set(note=f"{remap.target}: its rows become those of its next mapping")
+        lead.await_sure()
+        remapping.switch(remap, found)
+        self._parts.step("remap.switched")
+        self._switched = True
+        stopping.request()
 
     def _have_captured(self, schemas: list[TableSchema], checkpoint: Checkpoint | None) -> None:
         """Has the source keep the changes of all tables. Raises ``MappingError`` where they can't be gone on with."""
@@ -393,7 +430,7 @@ class Migration:
             stopping.request()
             thread.join(timeout=30)
             watch.join(timeout=5)
-        if self._reached and not stopping.has_failed() and not thread.is_alive():
+        if self._reached and not self._switched and not stopping.has_failed() and not thread.is_alive():
             apply.finish()
 
     def _capturing(

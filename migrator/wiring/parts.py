@@ -33,6 +33,7 @@ from migrator.model.hint import Hint
 from migrator.model.ledger import Ledger
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
+from migrator.model.remaps.remap import beside_name
 from migrator.model.requests.request import DumpRequest, RequestBook, new_token, number_of
 from migrator.model.sequence import Advance
 from migrator.model.table import TableId
@@ -61,6 +62,7 @@ from migrator.wiring.coordination import (
     own_event_log,
     requests,
 )
+from migrator.wiring.in_force import load_applied
 from migrator.wiring.revisions import prepare
 from migrator.wiring.source import (
     source_grants,
@@ -76,6 +78,7 @@ from migrator.wiring.target import (
     identity_stays,
     peek,
     tables_made,
+    target_besides,
     target_database,
     target_grants,
     target_key_maps,
@@ -108,6 +111,7 @@ def parts(
     catalog, ports = source_parts(settings, step, executors_read(settings))
     loaded = load(settings.mapping, lambda: spark(settings, master, conf))
     surrogates = {mapped.name: dict(mapped.surrogates) for mapped in loaded if mapped.surrogates}
+    surrogates |= {beside_name(name): surrogates[name] for name in loaded.nexts if name in surrogates}
     writer, stager = target_writer(settings, step)
     writer = with_rows_aside(writer, settings.apply, step)
     target, stager = with_key_maps(writer, stager, surrogates, lambda: target_key_maps(settings))
@@ -135,6 +139,7 @@ def parts(
         apply_limits=settings.apply,
         step=step,
         late=_late(settings),
+        besides=target_besides(settings, step),
         check_doubts=lambda request: _check_doubts(settings, master, conf, request),
         stager=stager if executors_stage(settings, master or settings.spark.master) else None,
         upkeep=target_upkeep(settings) if settings.apply.upkeep else None,
@@ -166,7 +171,11 @@ def _late(settings: Settings) -> LateTargets:
 def _check_doubts(
     settings: Settings, master: str | None, conf: MappingType[str, str] | None, request: DumpRequest
 ) -> None:
-    check_doubts(parts(settings, master, conf), request, ENGINES[settings.target.kind].exact_texts)
+    check_doubts(
+        parts(settings, master, conf, partial(load_applied, settings)),
+        request,
+        ENGINES[settings.target.kind].exact_texts,
+    )
 
 
 def grants(settings: Settings) -> list[Grants]:

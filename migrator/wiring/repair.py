@@ -11,7 +11,7 @@ from migrator.model.requests.request import DumpRequest
 from migrator.run.commands.repair import RepairStep, Way, start_repair
 from migrator.wiring import parts as wiring
 from migrator.wiring.coordination import look, requests
-from migrator.wiring.remap import remap
+from migrator.wiring.remap import remap_joined
 from migrator.wiring.target import filled
 
 _POLL_S = 0.25
@@ -34,7 +34,7 @@ def begin_repair(settings: Settings, steps: Sequence[RepairStep]) -> list[str]:
     """Files the requests; joined targets are marked to be derived anew before."""
     for step in steps:
         if step.way is Way.REMAP:
-            remap(settings, step.target)
+            remap_joined(settings, step.target)
     return start_repair(wiring.request_book(settings), steps)
 
 

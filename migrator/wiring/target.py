@@ -11,12 +11,13 @@ from migrator.config.project import Settings
 from migrator.model.grants import Grants
 from migrator.model.ledger import Ledger
 from migrator.model.progress import TableIdentity
+from migrator.ports.besides import Besides
 from migrator.ports.key_maps import KeyMaps
 from migrator.ports.remains import MarkedRemains
 from migrator.ports.sequences import TargetNumbers
 from migrator.ports.target import Stager, Target
 from migrator.ports.upkeep import Upkeep
-from migrator.run.steps import Step
+from migrator.run.steps import Step, no_step
 from migrator.schema.acts import Acts
 from migrator.wiring.target_engines import TARGET_ENGINES, TargetEngine, Written
 
@@ -61,6 +62,12 @@ def forget_filled(settings: Settings, table: str) -> bool:
     """Makes the run fill a joined target anew; False if it wasn't filled yet. Raises ``ConnectionFailed``."""
     engine, target = _chosen(settings)
     return engine.forget_filled(target, table)
+
+
+def target_besides(settings: Settings, step: Step = no_step) -> Besides:
+    """Returns the tables that next mappings fill. Connects to nothing yet."""
+    engine, target = _chosen(settings)
+    return engine.besides(target, step)
 
 
 def holds_rows(settings: Settings, table: str) -> bool:

@@ -11,6 +11,7 @@ from sqlalchemy import URL, Engine
 
 from migrator.adapters.targets.mysql import ledger as mysql_ledger
 from migrator.adapters.targets.mysql import remap as mysql_remap
+from migrator.adapters.targets.mysql.besides import MysqlBesides
 from migrator.adapters.targets.mysql.checks import grants as mysql_grants
 from migrator.adapters.targets.mysql.key_maps import key_maps as mysql_key_maps
 from migrator.adapters.targets.mysql.remains import MysqlRemains
@@ -20,6 +21,7 @@ from migrator.adapters.targets.mysql.target import MysqlTargetWriter
 from migrator.adapters.targets.mysql.upkeep import MysqlUpkeep
 from migrator.adapters.targets.postgres import ledger as postgres_ledger
 from migrator.adapters.targets.postgres import remap as postgres_remap
+from migrator.adapters.targets.postgres.besides import PostgresBesides
 from migrator.adapters.targets.postgres.checks import grants as postgres_grants
 from migrator.adapters.targets.postgres.key_maps import key_maps as postgres_key_maps
 from migrator.adapters.targets.postgres.remains import PostgresRemains
@@ -32,6 +34,7 @@ from migrator.config.project import Settings
 from migrator.model.grants import Grants
 from migrator.model.ledger import Ledger
 from migrator.model.progress import TableIdentity
+from migrator.ports.besides import Besides
 from migrator.ports.key_maps import KeyMaps
 from migrator.ports.remains import MarkedRemains
 from migrator.ports.sequences import TargetNumbers
@@ -80,6 +83,7 @@ class TargetEngine(Generic[S]):
     peek: Callable[[S], Ledger | None]
     filled: Callable[[S], list[tuple[str, int]]]
     forget_filled: Callable[[S, str], bool]
+    besides: Callable[[S, Step], Besides]
     holds_rows: Callable[[S, str], bool]
     table_bytes: Callable[[S, str], int]
     identities: Callable[[S, Sequence[str]], Mapping[str, TableIdentity]]
@@ -124,6 +128,7 @@ POSTGRES = TargetEngine(
     peek=postgres_ledger.peek,
     filled=postgres_remap.filled,
     forget_filled=postgres_remap.forget_filled,
+    besides=PostgresBesides,
     holds_rows=postgres_remap.holds_rows,
     table_bytes=postgres_remap.table_bytes,
     identities=postgres_remap.identities,
@@ -142,6 +147,7 @@ MYSQL = TargetEngine(
     peek=mysql_ledger.peek,
     filled=mysql_remap.filled,
     forget_filled=mysql_remap.forget_filled,
+    besides=MysqlBesides,
     holds_rows=mysql_remap.holds_rows,
     table_bytes=mysql_remap.table_bytes,
     identities=mysql_remap.identities,

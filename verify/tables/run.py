@@ -14,6 +14,8 @@ from tempfile import mkdtemp
 from pyspark.sql import SparkSession
 
 from migrator.errors import VerifyError
+from migrator.model.remaps.remap import in_force
+from transforms import nexts
 from transforms.load import load_mapping
 from transforms.registry import TargetMapping
 from verify.readers.engines import JUDGED, source_reader, target_reader
@@ -81,11 +83,14 @@ def verify(
     watch = Watch(math.inf if within_s is None else within_s, say)
     limits = Limits(wait_s, max_rounds, chunk_rows, lanes)
     started_at, started = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
-    targets, scratch = _chosen(mapping_path, tables, spark, target, migration), _scratch(report_dir)
+    switched = _switched(target, migration)
+    targets = _chosen(mapping_path, tables, spark, target, migration, switched)
+    scratch = _scratch(report_dir)
     try:
         with named_failure("the comparison failed in Spark", "", _SPARK_REMEDY):
             live = _comparison(source, target, migration, spark, scratch, limits, step, watch)
             found, rounds, snapshot = live.run(targets)
+            _refuse_switch(switched, _switched(target, migration))
             results = tuple(_table(spark, table, rounds, snapshot, scratch) for table in found)
             listed = write_differing(migration, found, report_dir / DIFFERING_FILE)
     finally:
@@ -170,8 +175,12 @@ def _chosen(
     spark: Callable[[], SparkSession],
     server: ServerSettings,
     migration: str,
+    switched: frozenset[str],
 ) -> list[TargetMapping]:
+    """Returns the functions to judge by; ``switched``: targets that their next functions make by now."""
     mapping, maps = load_mapping(mapping_path, spark), KeyMapReader(server, migration)
+    if mapping.nexts:
+        mapping = nexts.in_force(mapping, switched)
     if tables is None:
         return [numbered(target, maps.entries) for target in mapping.targets]
     unknown = [name for name in tables if name not in mapping]
@@ -182,6 +191,22 @@ def _chosen(
             remedy=f"choose from {', '.join(target.name for target in mapping)}",
         )
     return [numbered(mapping[name], maps.entries) for name in dict.fromkeys(tables)]
+
+
+def _switched(server: ServerSettings, migration: str) -> frozenset[str]:
+    ledger = target_reader(server, migration).ledger()
+    return in_force(() if ledger is None or ledger.checkpoint is None else ledger.checkpoint.remaps)
+
+
+def _refuse_switch(before: frozenset[str], after: frozenset[str]) -> None:
+    """Raises ``VerifyError`` where a target got rows of its next function meanwhile."""
+    if before != after:
+        raise VerifyError(
+            "a target got rows of its next mapping while it was compared",
+            where=", ".join(sorted(before ^ after)),
+            cause="a remap ended meanwhile, and rows were judged by the function that was in force before",
+            remedy="verify again",
+        )
 
 
 def _table(

@@ -22,6 +22,8 @@ from migrator.model.codecs.fed_codec import (
     fed_to_json,
     filling_from_json,
     filling_to_json,
+    remaps_from_json,
+    remaps_to_json,
 )
 from migrator.model.event import Key, Value
 from migrator.model.position import Position
@@ -85,6 +87,7 @@ def checkpoint_to_json(checkpoint: Checkpoint) -> dict[str, Any]:
         **fed_to_json(checkpoint),
         **filling_to_json(checkpoint),
         **bad_rows_to_json(checkpoint),
+        **remaps_to_json(checkpoint),
     }
 
 
@@ -109,6 +112,7 @@ def checkpoint_from_json(document: Json) -> Checkpoint:
             **fed_from_json(document),
             **filling_from_json(document),
             **bad_rows_from_json(document),
+            **remaps_from_json(document),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise damaged("checkpoint", error) from error

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from migrator.model.progress import BadRow, Checkpoint, Filling, Mapped, TableIdentity
+from migrator.model.progress import BadRow, Checkpoint, Filling, Mapped, Phase, Remap, TableIdentity
 from migrator.model.table import TableId
 
 
@@ -71,6 +71,19 @@ def bad_rows_from_json(document: Mapping[str, Any]) -> dict[str, Any]:
         for target, columns, key, *rest in document["bad_rows"]
     )
     return {"bad_rows": tuple(found)}
+
+
+def remaps_to_json(checkpoint: Checkpoint) -> dict[str, Any]:
+    """Nothing where no next mapping comes into force."""
+    if not checkpoint.remaps:
+        return {}
+    return {"remaps": [[one.target, one.beside, one.phase.value] for one in checkpoint.remaps]}
+
+
+def remaps_from_json(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of a ``Checkpoint``. Inverse of ``remaps_to_json``."""
+    found = document.get("remaps", ())
+    return {"remaps": tuple(Remap(target, beside, Phase(phase)) for target, beside, phase in found)}
 
 
 def _mapped_to_json(mapped: Sequence[Mapped]) -> dict[str, Any]:

@@ -36,6 +36,8 @@ class LateTargets:
         keep: keeps an act in the history: its name and what was done.
         filled: returns the joined targets that are in step with the mirror; one that an operator has had forgotten
             (`migrator remap`) isn't among them.
+        besides: tables beside targets, which next mappings fill.
+        begin: has the rows of one of those asked for, from source tables, and what it has removed first.
     """
 
     holds_rows: Callable[[str], bool]
@@ -45,6 +47,8 @@ class LateTargets:
     identity_stays: bool = False
     keep: Callable[[str, str], None] = lambda act, detail: None
     filled: Callable[[], Collection[str]] = tuple
+    besides: Collection[str] = ()
+    begin: Callable[[str, Sequence[TableId]], None] = lambda beside, tables: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,11 @@ def carry_over(
             refilled.append(name)  # from the mirror, which has all that it needs, or will once it is dumped
             continue
         asked = asked_for(applied, book(), needed)
-        if late.holds_rows(name) or len(asked) < len(needed):
+        if name in late.besides:
+            if late.holds_rows(name) or len(asked) < len(needed):
+                late.begin(name, needed)
+                asked = asked_for(applied, book(), needed)
+        elif late.holds_rows(name) or len(asked) < len(needed):
             why = Why.REPLACED if name in replaced & anew else Why.CHANGED if name in anew else Why.ADDED
             said = compared[name].said() if name in compared else ""
             incomplete.append(Incomplete(name, why, tuple(needed), said))

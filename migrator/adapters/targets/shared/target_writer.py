@@ -92,6 +92,8 @@ class TargetWriter(ABC, Generic[SessionT, StructureT, PreparedT]):
             raise self._ledger_refused(refusal) from None
         except ConnectionLost as lost:
             raise self._lost(lost) from None
+        if epoch != self._epoch:
+            self._structures = {}  # read anew by a new leader, who may have dropped some
         self._epoch = epoch
         return taken
 
@@ -270,7 +272,8 @@ class TargetWriter(ABC, Generic[SessionT, StructureT, PreparedT]):
         filling = self._merge(session, _seen(batch, aside), prepared, partial)
         self._check_unchanged(session)
         self._step("target.merged")
-        checkpoint = replace(batch.checkpoint, filling=filling, bad_rows=aside.found())
+        remaps = known.remaps if known is not None else ()  # a command may have asked for one meanwhile
+        checkpoint = replace(batch.checkpoint, filling=filling, bad_rows=aside.found(), remaps=remaps)
         self._ledger.move(session, self._migration, batch.segment, checkpoint, segment_id)
         self._step("target.moved")
         self._check_whole(session)

@@ -1,0 +1,165 @@
+"""Next mappings of row-wise targets under a leader: filled beside the stream, switched to, tidied up after.
+
+A table beside is a target that joined later (see ``run.lead.carried``), whose function is the one declared as next.
+The attempt that has switched ends, and the next one maps the target by that function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from migrator.errors import MappingError
+from migrator.model.ledger import Ledger
+from migrator.model.progress import Checkpoint, Phase, Remap
+from migrator.model.remaps.remap import (
+    awaited_requests,
+    filling,
+    in_force,
+    moved,
+    switched,
+    whole,
+)
+from migrator.model.requests.request import WHOLE, RequestBook, new_token, number_of
+from migrator.model.table import TableId
+from migrator.ports.besides import Besides
+from migrator.ports.requests import RequestStore
+from migrator.ports.target import Target, TargetBatch
+from migrator.run.lead.carried import LateTargets
+from migrator.run.lead.lead import Lead, SureTarget
+from transforms import nexts
+from transforms.analysis.plan import MappingPlan
+from transforms.registry import Mapping as TargetMappings
+
+
+@dataclass(frozen=True, slots=True)
+class Remapping:
+    """The next mappings of one leader.
+
+    Attributes:
+        port: the tables beside; None in a run without a ledger that could have any.
+        epoch: the leader's.
+        remaps: what the ledger says once it is tidied up.
+    """
+
+    port: Besides | None
+    epoch: int
+    remaps: tuple[Remap, ...] = ()
+
+    def applied(self, mapping: TargetMappings) -> TargetMappings:
+        """The mapping as it is applied, with a target more for each table beside that is filled."""
+        besides = {one.target: one.beside for one in filling(self.remaps)}
+        return nexts.in_force(mapping, in_force(self.remaps), besides)
+
+    def late(
+        self, late: LateTargets | None, requests: RequestStore, known: Sequence[Checkpoint]
+    ) -> LateTargets | None:
+        """What is done with targets that join later, those tables among them.
+
+        Args:
+            late: for all others.
+            requests: where their rows are asked for.
+            known: the ledger's checkpoint and the event log's, which know of requests that a lost book doesn't.
+        """
+        if late is None or not filling(self.remaps):
+            return late
+        names = frozenset(one.beside for one in filling(self.remaps))
+        return replace(late, besides=names, begin=partial(self._begin, requests, known))
+
+    def _begin(
+        self, requests: RequestStore, known: Sequence[Checkpoint], beside: str, tables: Sequence[TableId]
+    ) -> None:
+        """Empties a table beside, and has all rows of source tables dumped. What it had asked for before is given
+        up."""
+        if self.port is None:
+            return
+        self.port.empty(self.epoch, beside)
+        old = {name for checkpoint in known for name in awaited_requests(checkpoint, beside)}
+        last = max((number_of(name) for checkpoint in known for name in checkpoint.dumps_named()), default=0)
+
+        def asked(book: RequestBook) -> RequestBook:
+            return cancelled(book, old).behind(last).start(tuple(tables), WHOLE, token=new_token())
+
+        requests.update(asked)
+
+    def due(self, checkpoint: Checkpoint | None) -> Remap | None:
+        """Returns the next mapping whose rows are all there, if there is one."""
+        if checkpoint is None:
+            return None
+        return next((one for one in filling(self.remaps) if whole(checkpoint, one)), None)
+
+    def switch(self, remap: Remap, plans: Mapping[str, MappingPlan]) -> None:
+        """Brings its rows into the target and has the ledger say so (see ``Besides.switch``)."""
+        if self.port is not None:
+            written = [column.name for column in plans[remap.beside].columns]
+            self.port.switch(self.epoch, remap, written, lambda now: switched(now, remap))
+
+
+def tidied(port: Besides | None, mapping: TargetMappings, ledger: Ledger, epoch: int) -> Remapping:
+    """Brings what the ledger says of next mappings as far as it goes without rows; called under the lead.
+
+    Raises ``MappingError`` where one that is being filled isn't declared, or can't follow.
+    """
+    remaps = () if ledger.checkpoint is None else ledger.checkpoint.remaps
+    if port is None or not remaps:
+        return Remapping(port, epoch)
+    kept = []
+    for one in remaps:
+        left = _tidied(port, mapping, one, epoch)
+        kept += [left] if left is not None else []
+    return Remapping(port, epoch, tuple(kept))
+
+
+def _tidied(port: Besides, mapping: TargetMappings, remap: Remap, epoch: int) -> Remap | None:
+    target, phase = remap.target, remap.phase
+    if phase is Phase.FILLING:
+        _refuse(mapping, target)
+        port.make(target, remap.beside)
+        return remap
+    if phase in (Phase.SWITCHED, Phase.ABORTED):
+        port.drop(remap.beside)
+    declared = target in mapping.nexts
+    after = Phase.IN_FORCE if phase is not Phase.ABORTED and declared else None
+    if after is not phase:
+        port.note(lambda now: moved(now, target, after), epoch=epoch)
+    return None if after is None else Remap(target, "", after)
+
+
+def _refuse(mapping: TargetMappings, target: str) -> None:
+    if target in mapping.nexts:
+        nexts.refuse_misfit(mapping, target)
+    else:
+        raise MappingError(
+            f"the next function of target table {target!r} isn't declared any more",
+            where=f"target table {target}",
+            cause="`migrator remap` asked for it, and a table beside is filled by it",
+            remedy=f"declare it again, or give it up: migrator remap {target} --abort",
+        )
+
+
+def cancelled(book: RequestBook, names: Collection[str]) -> RequestBook:
+    """Returns the book with the open requests of these names cancelled."""
+    for request in book.requests:
+        if request.is_open() and request.name() in names:
+            book = book.cancel(request.id)
+    return book
+
+
+class SwitchingTarget(SureTarget):
+    """A ``SureTarget`` that looks after each batch whether a next mapping has all of its rows.
+
+    Args:
+        target: what writes.
+        lead: the lease.
+        look: called with the ledger's checkpoint once a batch is committed.
+    """
+
+    def __init__(self, target: Target, lead: Lead, look: Callable[[Checkpoint], None]):
+        super().__init__(target, lead)
+        self._look = look
+
+    def apply(self, batch: TargetBatch) -> None:
+        """See the port; then looks."""
+        super().apply(batch)
+        self._look(batch.checkpoint)
