@@ -37,25 +37,35 @@ def in_force(
     return found
 
 
-def alone(mapping: Mapping) -> Mapping:
-    """Returns the next functions alone, as if they made their targets."""
+def alone(mapping: Mapping, names: Collection[str]) -> Mapping:
+    """Returns next functions alone, as if they made their targets."""
     found = Mapping()
-    for one in mapping.nexts.values():
-        found.add(one)
+    for name, one in mapping.nexts.items():
+        if name in names:
+            found.add(one)
     return found
 
 
 def misfit(mapping: Mapping, name: str) -> MappingError | None:
     """Returns the error for a next function that can't follow the one that makes its target now."""
-    one = mapping.nexts[name]
-    found = _misfit(name, next((now for now in mapping if now.name == name), None), one)
-    if found is None:
+    new = mapping.nexts[name]
+    now = next((one for one in mapping if one.name == name), None)
+    if now is None:
+        return MappingError(
+            f"the next function of target table {name!r} follows none",
+            where=new.where(),
+            cause="no function makes that table now",
+            remedy=f'declare it with @mapping.target("{name}", ...): a first mapping needs no remap',
+        )
+    cause = _unlike(now, new)
+    if not cause:
         return None
     return MappingError(
         f"the next function of target table {name!r} can't follow the one that makes it",
-        where=one.where(),
-        cause=found[0],
-        remedy=found[1],
+        where=new.where(),
+        cause=cause,
+        remedy="give it the same key, source tables and surrogates, and no grain=; or edit the present function"
+        " instead (docs/how-to/mapping/change-the-mapping.md)",
     )
 
 
@@ -65,30 +75,19 @@ def refuse_misfit(mapping: Mapping, name: str) -> None:
         raise error
 
 
-def _misfit(name: str, now: TargetMapping | None, new: TargetMapping) -> tuple[str, str] | None:
-    if now is None:
-        return (
-            "no function makes that table now",
-            f'declare this one with @mapping.target("{name}", ...): a first mapping needs no remap',
-        )
+def _unlike(now: TargetMapping, new: TargetMapping) -> str:
+    """Tells what keeps rows of two functions from standing side by side; empty: nothing."""
     if now.grain is not None or new.grain is not None:
-        which = "the present one" if now.grain is not None else "the next one"
-        return (
-            f"{which} is joined (grain=), and only a row-wise target has rows of two mappings side by side",
-            "edit the function that makes it instead, and follow docs/how-to/mapping/change-the-mapping.md",
-        )
+        which = "present" if now.grain is not None else "next"
+        return f"the {which} one is joined (grain=), and only a row-wise target has a table beside it"
     for what, old, other in (
         ("key columns", now.key, new.key),
         ("source tables", tuple(sorted(now.sources)), tuple(sorted(new.sources))),
         ("surrogates", tuple(sorted(now.surrogates)), tuple(sorted(new.surrogates))),
     ):
         if old != other:
-            return (
-                f"its {what} are {_shown(other)}, those of the present one {_shown(old)}",
-                f"give it the same {what}; or edit the present function, and follow"
-                " docs/how-to/mapping/change-the-mapping.md",
-            )
-    return None
+            return f"its {what} are {_shown(other)}, those of the present one {_shown(old)}"
+    return ""
 
 
 def _shown(values: tuple[object, ...]) -> str:

@@ -161,7 +161,7 @@ class Mapping:
         Until then ``target``'s function makes it, and this one is only checked. Arguments, errors: see ``target``.
         """
         given = {"grain": grain, "surrogates": surrogates}
-        return self._declaring(self._add_next, name, key, sources, given)
+        return self._declaring(self.add_next, name, key, sources, given)
 
     def _declaring(
         self,
@@ -180,7 +180,8 @@ class Mapping:
 
         return register
 
-    def _add_next(self, target: TargetMapping) -> None:
+    def add_next(self, target: TargetMapping) -> None:
+        """Adds a function that is to follow. Raises ``MappingError`` if the target table has one."""
         if target.name in self.nexts:
             raise MappingError(
                 f"target table {target.name!r} has two next functions",

@@ -5,8 +5,8 @@
     -- grain: orders.order_id
     SELECT o.order_id, count(*) AS lines FROM orders o JOIN order_line l ON l.order_id = o.order_id GROUP BY 1;
 
-A line ``-- target: <table>`` begins a mapping, the next one (or the file's end) ends it. A file without such a line
-is no mapping: scripts for other uses may lie beside it.
+A line ``-- target: <table>`` begins a mapping, the next one (or the file's end) ends it; ``-- next: <table>`` begins
+the one that is to follow. A file without such a line is no mapping: scripts for other uses may lie beside it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from migrator.errors import MappingError
 from transforms.registry import Mapping, Value, declared
 from transforms.sql_query import SqlValue, parsed
 
-ONCE = ("target", "key", "grain")
+BEGINS = ("target", "next")
+ONCE = (*BEGINS, "key", "grain")
 MANY = ("link", "role", "value", "surrogate")
 _ENTRY = re.compile(r"\s*--\s*(?P<name>[A-Za-z]+)\s*:\s*(?P<text>.*?)\s*")
 _COMMENT = re.compile(r"\s*(--.*)?")
@@ -84,9 +85,10 @@ def _add(mapping: Mapping, file: Path, head: Head, spark: Callable[[], SparkSess
         for name in ("role", "value", "surrogate")
     }
     values: dict[str, Value] = {name: SqlValue(text) for name, text in pairs["value"]}
-    mapping.add(
+    add = mapping.add_next if "next" in head.entries else mapping.add
+    add(
         declared(
-            head.one("target"),
+            head.one("target") or head.one("next"),
             key=head.listed("key"),
             function=query,
             where=query.where(),
@@ -113,7 +115,7 @@ def _heads(file: Path) -> Iterator[Head]:
     for number, line in enumerate(lines, 1):
         entry = _ENTRY.fullmatch(line)
         name = entry["name"].lower() if entry else ""
-        if entry and name == "target":
+        if entry and name in BEGINS:
             if head is not None:
                 yield head
             head, above = Head(number), True
@@ -160,6 +162,7 @@ def _enter(file: Path, head: Head | None, name: str, text: str, number: int) -> 
 
 _EXAMPLES = {
     "target": "-- target: order_summary",
+    "next": "-- next: order_line",
     "key": "-- key: order_id",
     "grain": "-- grain: orders.order_id",
     "link": "-- link: order_line.order_id = orders.order_id",
@@ -183,7 +186,8 @@ def _text(file: Path, head: Head) -> str:
         lines.pop()  # what stands above the next head
     if not lines:
         remedy = "write one SELECT below it"
-        raise _wrong(file, head.line, f"no query follows `-- target: {head.one('target')}`", remedy)
+        named = "; ".join(f"-- {name}: {head.one(name)}" for name in BEGINS if name in head.entries)
+        raise _wrong(file, head.line, f"no query follows `{named}`", remedy)
     rows = [""] * lines[-1][0]
     for number, line in lines:
         rows[number - 1] = line

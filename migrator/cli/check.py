@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
 from migrator.cli.options import OnSpark, on_spark
@@ -13,10 +15,12 @@ from migrator.run.analysed import Looked, look
 from migrator.run.commands.against_ledger import against_ledger
 from migrator.run.commands.fits import unfit
 from migrator.run.commands.grain_proof import REMEDY, Verdict, prove
+from migrator.run.commands.next_checks import next_checks
 from migrator.run.migration import Parts, preflight
 from migrator.wiring import parts as wiring
 from migrator.wiring import target as wiring_target
 from migrator.wiring.half_reset import refuse_half
+from migrator.wiring.in_force import load_applied
 from transforms.analysis.plan import MappingPlan
 from transforms.load import read_mapping
 from transforms.on_spark.explained import grain, links
@@ -52,7 +56,8 @@ def check(project: OnSpark, grain_rows: int, value_seconds: float) -> int:
     """
     settings = project.settings
     refuse_half(settings)
-    parts = wiring.parts(settings, project.master, project.options, read_mapping)
+    load = partial(load_applied, settings, load=read_mapping)
+    parts = wiring.parts(settings, project.master, project.options, load)
     findings = preflight(parts)
     for finding in findings:
         _print(finding)
@@ -63,7 +68,9 @@ def check(project: OnSpark, grain_rows: int, value_seconds: float) -> int:
     fatal = sum(finding.fatal for finding in findings) + unready
     fatal += _print_problems(looked, findings)
     if not fatal:
-        more, values = _check_rows(parts, looked, wiring_target.peek(settings), grain_rows, value_seconds)
+        ledger = wiring_target.peek(settings)
+        more, values = _check_rows(parts, looked, ledger, grain_rows, value_seconds)
+        values += _check_nexts(parts, ledger)
         findings += values
         fatal += more + sum(finding.fatal for finding in values)
     click.echo(f"{fatal} refusal(s), {sum(not finding.fatal for finding in findings)} warning(s)")
@@ -126,6 +133,21 @@ def _check_rows(
             _print(finding)
             values.append(finding)
     return wrong, values
+
+
+def _check_nexts(parts: Parts, ledger: Ledger | None) -> list[Finding]:
+    """Prints what is wrong with functions that are declared as next, or in what they differ."""
+    found: list[Finding] = []
+    for one in next_checks(parts, ledger):
+        for finding in one.problems:
+            _print(finding)
+        if not one.problems:
+            differs = (
+                f"differs from the one in force: {one.differs}" if one.differs else "makes the same rows"
+            )
+            click.echo(f"ok       next: {one.target}'s next function {differs}")
+        found += one.problems
+    return found
 
 
 def _print_grains(plan: MappingPlan, verdict: Verdict) -> bool:

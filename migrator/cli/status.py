@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +16,8 @@ from migrator.cli.options import config_option
 from migrator.cli.rows.rows import counted
 from migrator.cli.run.verifier import coverage_lines
 from migrator.config import project as configuration
+from migrator.model.progress import Checkpoint, Phase, Remap, TableDump
+from migrator.model.remaps.remap import awaited_requests, whole
 from migrator.wiring import parts as wiring
 from verify.tables.coverage import read_coverage
 
@@ -67,6 +70,8 @@ def status(config: Path, as_json: bool) -> None:
             f"joined     {one.target}: being filled, {one.rows:,} of about {one.of_rows:,} rows of its grains'"
             f" tables are covered, in {one.pieces} pieces"
         )
+    for line in [] if ledger is None else remap_lines(ledger.checkpoint, found.requests):
+        click.echo(f"remap      {line}")
     if ledger is not None and ledger.checkpoint is not None and ledger.checkpoint.bad_rows:
         click.echo(f"bad rows   {counted(ledger.checkpoint.bad_rows)} (`migrator rows set-aside`)")
     covered = read_coverage(settings.reports())
@@ -75,6 +80,29 @@ def status(config: Path, as_json: bool) -> None:
     if found.book.requests:
         for line in request_lines(found.book, found.requests):
             click.echo(f"requests   {line}")
+
+
+def remap_lines(checkpoint: Checkpoint | None, requests: Sequence[TableDump]) -> list[str]:
+    """Tells how far each next mapping of a row-wise target is; ``requests``: progress of the open dump requests."""
+    return [] if checkpoint is None else [_remap(checkpoint, one, requests) for one in checkpoint.remaps]
+
+
+def _remap(checkpoint: Checkpoint, remap: Remap, requests: Sequence[TableDump]) -> str:
+    name = remap.target
+    if remap.phase is Phase.IN_FORCE:
+        return f"{name}: its next function is in force"
+    if remap.phase is Phase.SWITCHED:
+        return f"{name}: its next function is in force; {remap.beside} is dropped with the next start"
+    if remap.phase is Phase.ABORTED:
+        return f"{name}: given up; {remap.beside} is dropped with the next start"
+    if all(one.target != remap.beside for one in checkpoint.mapped or ()):
+        return f"{name}: asked for; the next start begins to fill {remap.beside}"
+    if whole(checkpoint, remap):
+        return f"{name}: {remap.beside} is filled; its rows are about to be merged into {name}"
+    own = awaited_requests(checkpoint, remap.beside)
+    dumps = [one for one in requests if one.request in own]
+    rows, of = sum(one.rows for one in dumps), sum(one.estimated_rows for one in dumps)
+    return f"{name}: {remap.beside} is being filled: {rows:,} of about {of:,} source rows are read"
 
 
 def last_change(at_us: int | None, now_s: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from migrator.cli.options import conf_option, config_option, master_option, spar
 from migrator.config import project as configuration
 from migrator.run.commands.trial import Trial, trials
 from migrator.wiring import parts as wiring
+from migrator.wiring.in_force import load_applied
 
 _WIDTH = 56
 """Characters of the left side; a longer line is cut there, and at twice that on the right."""
@@ -53,7 +55,8 @@ def try_(
     Of a joined target: some grains, each with all the rows that it reads. What can't be mapped, or stored, is named
     by row and column.
     """
-    parts = wiring.parts(configuration.load(config), master, spark_options(conf))
+    settings = configuration.load(config)
+    parts = wiring.parts(settings, master, spark_options(conf), partial(load_applied, settings))
     tried = failed = 0
     for trial in trials(parts, table, limit, keys, source):
         tried, failed = tried + 1, failed + bool(trial.problems)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 
 from migrator.config.engines import ENGINES
 from migrator.config.project import Settings
@@ -11,6 +12,7 @@ from migrator.model.progress import BadRow
 from migrator.run.commands.repair import Wanted, repair_steps
 from migrator.schema.bad_rows import drop_bad_row
 from migrator.wiring import parts as wiring
+from migrator.wiring.in_force import load_applied
 from migrator.wiring.repair import await_repair, begin_repair, running_leader
 from migrator.wiring.target import peek, target_database
 
@@ -33,7 +35,9 @@ def begin_retry(
         Wanted(name, found[0].columns, tuple(one.key for one in found)) for name, found in by_target.items()
     ]
     steps = repair_steps(
-        wiring.parts(settings, master, conf), wanted, ENGINES[settings.target.kind].exact_texts
+        wiring.parts(settings, master, conf, partial(load_applied, settings)),
+        wanted,
+        ENGINES[settings.target.kind].exact_texts,
     )
     return begin_repair(settings, steps)
 

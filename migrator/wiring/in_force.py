@@ -14,14 +14,18 @@ from transforms import nexts
 from transforms.load import load_mapping
 from transforms.registry import Mapping
 
+Load = Callable[[Path, Callable[[], SparkSession]], Mapping]
 
-def load_applied(settings: Settings, path: Path, spark: Callable[[], SparkSession]) -> Mapping:
+
+def load_applied(
+    settings: Settings, path: Path, spark: Callable[[], SparkSession], load: Load = load_mapping
+) -> Mapping:
     """Loads the mapping for those who judge or mend rows that are there. The target is asked only where a function is
     declared as next.
 
-    Raises what ``load_mapping`` raises, ``ConnectionFailed``.
+    Raises what ``load`` raises, ``ConnectionFailed``.
     """
-    loaded = load_mapping(path, spark)
+    loaded = load(path, spark)
     if not loaded.nexts:
         return loaded
     ledger = peek(settings)

@@ -7,7 +7,9 @@ import socket
 from datetime import UTC, datetime
 
 from migrator.config.project import Settings
-from migrator.errors import FencedError
+from migrator.errors import FencedError, RequestError
+from migrator.model.ledger import Ledger
+from migrator.model.remaps.remap import remap_of
 from migrator.model.table import TableId
 from migrator.ports.remains import Found, Left
 from migrator.run.commands import reset as core
@@ -63,8 +65,22 @@ def table_plan(settings: Settings, table: str) -> TableReset:
     chosen(table, list(mapped))
     if mapped[table].grain is not None:
         return TableReset(table, table in {name for name, _ in filled(settings)}, None, (), joined=True)
+    ledger = peek(settings)
+    _refuse_remap(ledger, table)
     rows = target_remains(settings, list(mapped), key_maps=False).rows_of(table)
-    return planned(table, list(mapped[table].sources), peek(settings), requests(settings).read(), rows)
+    return planned(table, list(mapped[table].sources), ledger, requests(settings).read(), rows)
+
+
+def _refuse_remap(ledger: Ledger | None, table: str) -> None:
+    """Raises ``RequestError`` while a next mapping of the table is on its way: its rows would come all the same."""
+    remap = remap_of(None if ledger is None else ledger.checkpoint, table)
+    if remap is not None and remap.beside:
+        raise RequestError(
+            f"a next mapping of {table} is on its way",
+            where=f"--table {table}",
+            cause=f"{remap.beside} is filled by it, or isn't dropped yet",
+            remedy=f"let the run end it, or give it up: migrator remap {table} --abort; then repeat `migrator reset`",
+        )
 
 
 def reset_one(settings: Settings, shown: TableReset) -> str:

@@ -8,7 +8,16 @@ from migrator.adapters.event_log.files.places import StoredPlace
 from migrator.columnar.types import image_schema
 from migrator.model.hint import Hint
 from migrator.model.position import Position
-from migrator.model.progress import BadRow, Checkpoint, Filling, Mapped, TableDump, TableIdentity
+from migrator.model.progress import (
+    BadRow,
+    Checkpoint,
+    Filling,
+    Mapped,
+    Phase,
+    Remap,
+    TableDump,
+    TableIdentity,
+)
 from migrator.model.requests.request import Doubt, DumpRequest, Pace, RequestBook, Scope
 from migrator.model.segment import FileKind, Manifest, SegmentFile
 from migrator.model.table import Column, TableId, TableSchema
@@ -58,6 +67,7 @@ LEDGER = Checkpoint(
     ),
     filling=(Filling("item", 3, 60_000, 200_000),),
     bad_rows=(BadRow("item", ("id",), ("7",), "0/7", 42, "too long", "id=7, name='a'", "test data"),),
+    remaps=(Remap("item", "item_migrator_next", Phase.FILLING),),
 )
 DOUBT = Doubt("item", (("7",),))
 FILE = SegmentFile(SCHEMA, FileKind.LOG, "data/0000000042-3-0.parquet", 2, 900, "0f", 500)

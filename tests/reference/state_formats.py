@@ -43,13 +43,14 @@ _NODES: Mapping[str, str] = {
     "requests": "[dump requests](#dump-requests)",
     "progress": "[progress](#progress)",
 }
-_OF_A_LEDGER = frozenset({"fed", "awaited", "mapped", "filling", "bad_rows"})
+_OF_A_LEDGER = frozenset({"fed", "awaited", "mapped", "filling", "bad_rows", "remaps"})
 
 
 _RESET = (
     "While a [reset](../how-to/start-anew.md) isn't finished: `<state>/reset.json` has `format` (1) and `reset`,"
     " a text that says who began it and when; the ledger has"
-    f" `{json.dumps(reset_to_json('...'))}` with the same text where its checkpoint was."
+    f" `{json.dumps(reset_to_json('...'))}` with the same text where its checkpoint was, and with"
+    " `besides` where tables beside targets are to be dropped: their names."
 )
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from shlex import join
 
@@ -22,6 +23,7 @@ from migrator.config.project import Settings
 from migrator.errors import RequestError
 from migrator.run.commands.repair import RepairStep, Wanted, children_first, repair_steps
 from migrator.wiring import parts as wiring
+from migrator.wiring.in_force import load_applied
 from migrator.wiring.repair import await_repair, begin_repair, running_leader
 from verify.report.display import on_terminal
 from verify.tables.compare.compare import DUPLICATE
@@ -105,7 +107,7 @@ def repair(
     if sql is not None:
         return _statements(project, differing, sql)
     again = _command(settings, choice)
-    parts = wiring.parts(settings, project.master, project.options)
+    parts = wiring.parts(settings, project.master, project.options, partial(load_applied, settings))
     steps = repair_steps(parts, _wanted(differing), ENGINES[settings.target.kind].exact_texts)
     for line in planned_lines(differing, steps):
         click.echo(line)

@@ -14,9 +14,22 @@ RESET = "reset"
 history."""
 
 
-def reset_to_json(said: str) -> dict[str, Any]:
-    """The document that says who began a reset, and when."""
-    return {RESET: said}
+def reset_to_json(said: str, before: object = None) -> dict[str, Any]:
+    """The document that says who began a reset, and when.
+
+    ``before``: the document that was there. Of it the tables beside targets are kept: nothing else tells whose they
+    are.
+    """
+    besides = besides_of(before)
+    return {RESET: said} | ({"besides": besides} if besides else {})
+
+
+def besides_of(document: object) -> list[str]:
+    """Returns the names of the tables beside targets that a ledger's document knows of, also while a reset is under
+    way."""
+    if not isinstance(document, Mapping):
+        return []
+    return [*document.get("besides", ()), *(beside for _, beside, _ in document.get("remaps", ()) if beside)]
 
 
 def refuse_reset(document: object, where: str) -> None:

@@ -72,10 +72,9 @@ def whole(checkpoint: Checkpoint, remap: Remap) -> bool:
     fed = [table for name, table in checkpoint.fed or () if name == remap.beside]
     awaited = [(request, table) for name, table, request in checkpoint.awaited if name == remap.beside]
     tables: list[TableId] = [*fed, *(table for _, table in awaited)]
-    dumps = [checkpoint.dump_of(table) for table in tables]
-    return (
-        bool(tables) and all(one in done for one in awaited) and all(d is not None and d.done for d in dumps)
-    )
+    first = {dump.table for dump in checkpoint.dumps if dump.done}
+    known = any(one.target == remap.beside for one in checkpoint.mapped or ())
+    return known and bool(tables) and done.issuperset(awaited) and first.issuperset(tables)
 
 
 def switched(checkpoint: Checkpoint, remap: Remap) -> Checkpoint:

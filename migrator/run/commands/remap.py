@@ -28,7 +28,6 @@ from migrator.run.lead.remapping import cancelled
 from migrator.run.migration import Parts, plans
 from migrator.run.steps import Step
 from transforms import nexts
-from transforms.registry import Mapping
 
 _PAGE = "docs/how-to/mapping/change-the-mapping.md"
 
@@ -45,9 +44,7 @@ def check_next(parts: Parts, target: str) -> None:
             f" ({_PAGE})",
         )
     nexts.refuse_misfit(mapping, target)
-    one = Mapping()
-    one.add(mapping.nexts[target])
-    plans(replace(parts, mapping=one))
+    plans(replace(parts, mapping=nexts.alone(mapping, [target])))
 
 
 def ask(besides: Besides, ledger: Ledger | None, target: str, step: Step) -> str:

@@ -14,7 +14,7 @@ from migrator.adapters.targets.shared.remap import RemapSession
 from migrator.adapters.targets.shared.settings import CommonSettings
 from migrator.errors import TargetError
 from migrator.model.codecs.codec import FORMAT
-from migrator.model.codecs.ledger_codec import RESET, ledger_to_json, reset_to_json
+from migrator.model.codecs.ledger_codec import RESET, besides_of, ledger_to_json, reset_to_json
 from migrator.model.progress import without
 from migrator.model.table import TableId
 from migrator.ports.remains import Found, Kind, Left
@@ -93,11 +93,12 @@ class TargetRemains(ABC, Generic[SessionT]):
 
     def mark(self, epoch: int, said: str) -> None:
         """See the port."""
-        document = json.dumps(reset_to_json(said), ensure_ascii=False)
         with self._session() as session:
             if not self._exists(session, self._control.ledger):
                 return
             with self._writes(self._control.ledger), self._transaction(session):
+                known = self._document(session, " FOR UPDATE")
+                document = json.dumps(reset_to_json(said, known), ensure_ascii=False)
                 session.run(
                     self._mark_sql(), [self._migration, epoch, FORMAT, document, epoch, document, FORMAT]
                 )
@@ -108,7 +109,7 @@ class TargetRemains(ABC, Generic[SessionT]):
         with self._session() as session:
             for left in lefts:
                 if left.kind is Kind.STAGING:
-                    self._drop(session, self._staging(session))
+                    self._drop(session, [*self._staging(session), *self._besides(session)])
                 elif left.kind is Kind.MIRROR:
                     self._remove_mirror(session)
                 elif left.kind is Kind.KEY_MAPS:
@@ -226,8 +227,22 @@ class TargetRemains(ABC, Generic[SessionT]):
                 )
 
     def _staged(self, session: SessionT) -> list[Left]:
-        found = self._staging(session)
-        return [Left(Kind.STAGING, "staging", f"{len(found)} staging tables")] if found else []
+        found, besides = self._staging(session), self._besides(session)
+        said = [f"{len(found)} staging tables"] if found else []
+        said += [f"the table {table} of a next mapping" for table in besides]
+        return [Left(Kind.STAGING, "staging", ", ".join(said))] if said else []
+
+    def _besides(self, session: SessionT) -> list[TableId]:
+        """The tables that next mappings fill, as far as they are there."""
+        if not self._exists(session, self._control.ledger):
+            return []
+        names = besides_of(self._document(session))
+        return self._tables(session, names) if names else []
+
+    def _document(self, session: SessionT, lock: str = "") -> object:
+        """The ledger's document as it stands; None without one."""
+        found = session.rows(f"{self._read_sql()}{lock}", [self._migration])
+        return None if not found or found[0][3] is None else json.loads(found[0][3])
 
     def _mirrored(self, session: SessionT) -> list[Left]:
         tables = self._mirror(session)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from migrator.config import project as configuration
+from migrator.errors import MappingError, RequestError, TargetError
 from migrator.model.progress import Phase, Remap
 from migrator.wiring.target import peek
 from scenarios.bench.orders.old_schema import OrderWriters, create
@@ -73,10 +75,8 @@ def remaps(project: Project) -> tuple[Remap, ...]:
 
 
 def tables(project: Project) -> set[str]:
-    found = project.new.query(
-        "SELECT table_name FROM information_schema.tables WHERE table_name LIKE 'late%'"
-    )
-    return {str(name) for (name,) in found}
+    query = f"SELECT table_name FROM information_schema.tables WHERE table_name IN ('late', '{BESIDE}')"
+    return {str(name) for (name,) in project.new.query(query)}
 
 
 @pytest.mark.parametrize(
@@ -111,3 +111,169 @@ def test_a_next_function_comes_into_force_under_writers_and_stays(
     project.run_here()
     assert rows(project) == made_by(project, AFTER)
     assert remaps(project) == ()
+
+
+UNTIL = ("run", "--plain", "--until", "caught-up")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("project", "point", "switched"),
+    [
+        *(
+            pytest.param("new_pg", point, switched, id=f"pg {point}")
+            for point, switched in (
+                ("run.led", False),
+                ("capture.requested:1", False),
+                ("target.moved:2", False),
+                ("remap.merged", False),
+                ("remap.moved", False),
+                ("remap.switched", True),
+            )
+        ),
+        pytest.param("new_maria", "remap.merged", False, id="maria remap.merged"),
+        pytest.param("new_maria", "remap.switched", True, id="maria remap.switched"),
+    ],
+    indirect=["project"],
+)
+def test_killed_at_any_point_readers_see_one_mapping_and_the_next_start_ends_it(
+    project: Project, point: str, switched: bool
+) -> None:
+    asked = project.process("remap", "late", crash_at="remap.asked")
+    asked.communicate(timeout=120)
+    assert asked.returncode == -9
+    assert tables(project) == {"late"}, "the ledger says it first"
+    killed = project.process(*UNTIL, crash_at=point)
+    said, _ = killed.communicate(timeout=180)
+    assert killed.returncode == -9, said
+    assert rows(project) == made_by(project, AFTER if switched else BEFORE)
+    project.old.execute("UPDATE orders SET customer = customer + 1 WHERE id % 2 = 0")
+    project.run_here()
+    assert project.differences() == []
+    assert rows(project) == made_by(project, AFTER)
+    assert tables(project) == {"late"}
+    assert remaps(project) == (Remap("late", "", Phase.IN_FORCE),)
+
+
+def test_a_next_function_is_given_up_and_asked_for_again(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(RequestError, match="no next mapping of late is on its way"):
+        project.command("remap", "late", "--abort")
+    project.command("remap", "late")
+    project.command("remap", "late")  # the same once more
+    capsys.readouterr()
+    project.command("status")
+    assert f"late: asked for; the next start begins to fill {BESIDE}" in capsys.readouterr().out
+    killed = project.process(*UNTIL, crash_at="remap.merged")
+    killed.communicate(timeout=180)
+    assert killed.returncode == -9
+    project.command("status")
+    assert "its rows are about to be merged into late" in capsys.readouterr().out
+    assert tables(project) == {"late", BESIDE}
+    project.command("remap", "late", "--abort", "--reason", "tenfold was wrong")
+    assert "its rows stay those of the function that made them" in capsys.readouterr().out
+    assert tables(project) == {"late"}
+    assert remaps(project) == ()
+    project.old.execute("UPDATE orders SET customer = customer + 1 WHERE id % 2 = 0")
+    project.run_here()
+    assert rows(project) == made_by(project, BEFORE)
+    project.command("history")
+    assert "remap aborted" in capsys.readouterr().out
+    project.new.execute(f"CREATE TABLE {BESIDE} (whose int)")
+    with pytest.raises(RequestError, match="has a table 'late_migrator_next' already"):
+        project.command("remap", "late")
+    project.new.execute(f"DROP TABLE {BESIDE}")
+    project.command("remap", "late")
+    project.run_here()
+    assert rows(project) == made_by(project, AFTER)
+    with pytest.raises(RequestError, match="is in force already"):
+        project.command("remap", "late")
+    with pytest.raises(RequestError, match="on its way"):
+        project.command("remap", "late", "--abort")
+    capsys.readouterr()
+    assert project.command("check", "--value-seconds", "0") == 0
+    mapped(project, NOW, NEXT.replace("* 10", "* 11"))
+    with pytest.raises(MappingError, match="mapping of a target was changed"):
+        project.run_here()
+
+
+def test_what_cannot_come_into_force_is_refused_by_name(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert project.command("check", "--value-seconds", "0") == 0
+    said = capsys.readouterr().out
+    assert "late's next function differs from the one in force: column customer is computed otherwise" in said
+    mapped(project, NOW, NEXT.replace('"id", (', '"id", F.lit(1).alias("unknown"), ('))
+    assert project.command("check", "--value-seconds", "0") == 0, "nobody asked for it"
+    assert "warning  next: " in capsys.readouterr().out
+    with pytest.raises(MappingError, match="unknown"):
+        project.command("remap", "late")
+    mapped(project, NOW, NEXT.replace('key="id"', 'key="customer"'))
+    with pytest.raises(MappingError, match="can't follow") as caught:
+        project.command("remap", "late")
+    assert caught.value.cause == "its key columns are customer, those of the present one id"
+    mapped(project, NOW)
+    with pytest.raises(MappingError, match="no next function of target table 'late'") as caught:
+        project.command("remap", "late")
+    assert '@mapping.next("late", ...)' in caught.value.remedy
+    mapped(project, NOW, NEXT)
+    project.command("remap", "late")
+    mapped(project, NOW)
+    with pytest.raises(MappingError, match="isn't declared any more") as caught:
+        project.run_here()
+    assert "migrator remap late --abort" in caught.value.remedy
+    project.command("remap", "late", "--abort")
+    project.run_here()
+    assert rows(project) == made_by(project, BEFORE)
+
+
+SWAPPED = """
+@mapping.next("late", key="id")
+def next_late(orders):
+    return orders.where("id % 5 > 0").select("id", (F.lit(301) - F.col("id")).alias("customer"))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("project", ["new_pg", "new_maria"], indirect=True)
+def test_what_hangs_on_the_table_stays_and_no_reader_sees_a_mix(project: Project) -> None:
+    """A unique column whose values swap, a view, rows of another owner that point at rows."""
+    mapped(project, NOW.replace('"id", "customer"', '"id", F.col("id").alias("customer")'), SWAPPED)
+    project.command("reset", "--table", "late", "--yes")
+    project.run_here()
+    project.new.execute(
+        "ALTER TABLE late ADD CONSTRAINT one UNIQUE (customer)",
+        "CREATE VIEW seen AS SELECT id, customer FROM late",
+        "CREATE TABLE theirs (late_id bigint, CONSTRAINT points FOREIGN KEY (late_id) REFERENCES late (id))",
+        "INSERT INTO theirs VALUES (1), (5)",
+    )
+    before = set(map(tuple, project.old.query("SELECT id, id FROM orders WHERE id % 3 > 0")))
+    after = set(map(tuple, project.old.query("SELECT id, 301 - id FROM orders WHERE id % 5 > 0")))
+    project.command("remap", "late")
+    with pytest.raises(TargetError, match="points at a row") as caught:
+        project.run_here()
+    assert "late_id=5" in caught.value.cause
+    assert "migrator remap late --abort" in caught.value.remedy
+    assert rows(project) == before
+    project.new.execute("DELETE FROM theirs WHERE late_id = 5")
+    looks: list[set[tuple[object, ...]]] = []
+    ended = threading.Event()
+
+    def read() -> None:
+        while not ended.is_set():
+            looks.append(set(map(tuple, project.new.query("SELECT id, customer FROM seen"))))
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        project.run_here()
+    finally:
+        ended.set()
+        reader.join()
+    assert {frozenset(look) for look in looks} <= {frozenset(before), frozenset(after)}
+    assert before in looks
+    assert rows(project) == after
+    assert project.new.query("SELECT late_id FROM theirs") == [(1,)]
+    with pytest.raises(Exception, match=r"(?i)foreign key"):
+        project.new.execute("DELETE FROM late WHERE id = 1")
