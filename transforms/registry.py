@@ -144,8 +144,8 @@ class Mapping:
             MappingError: empty name or key, a target declared twice, parameters that can't be source tables.
         """
 
-        given = {"grain": grain, "links": links, "roles": roles, "values": values, "surrogates": surrogates}
-        return self._declaring(self.add, name, key, sources, given)
+        options = {"grain": grain, "links": links, "roles": roles, "values": values, "surrogates": surrogates}
+        return self._declaring(self.add, name, key, sources, options)
 
     def next(
         self,
@@ -160,8 +160,8 @@ class Mapping:
 
         Until then ``target``'s function makes it, and this one is only checked. Arguments, errors: see ``target``.
         """
-        given = {"grain": grain, "surrogates": surrogates}
-        return self._declaring(self.add_next, name, key, sources, given)
+        options = {"grain": grain, "surrogates": surrogates}
+        return self._declaring(self.add_next, name, key, sources, options)
 
     def _declaring(
         self,
@@ -169,13 +169,13 @@ class Mapping:
         name: str,
         key: str | Sequence[str],
         sources: Sequence[str] | None,
-        given: dict[str, Any],
+        options: dict[str, Any],
     ) -> Callable[[F], F]:
         def register(function: F) -> F:
             where = _where(function)
             with self.held():
                 tables = _sources(sources, _parameters(function, where), where)
-                add(declared(name, key=key, function=function, where=where, parameters=tables, **given))
+                add(declared(name, key=key, function=function, where=where, parameters=tables, **options))
             return function
 
         return register

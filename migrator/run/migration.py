@@ -15,7 +15,6 @@ import secrets
 from collections.abc import Callable, Sequence
 from collections.abc import Mapping as MappingType
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -69,7 +68,7 @@ from migrator.run.lead.lead import (
 )
 from migrator.run.lead.read_again import ReadAgain
 from migrator.run.lead.recapture import Recapture, SetAside
-from migrator.run.lead.remapping import Remapping, SwitchingTarget, tidied
+from migrator.run.lead.remapping import Remapping, Switch, SwitchingTarget, tidied
 from migrator.run.lead.resume import joining, resume
 from migrator.run.lead.shortage import named_shortage
 from migrator.run.lead.upkeep import looked_at
@@ -204,7 +203,8 @@ class Migration:
         self._parts = parts
         self._standby = standby
         self._admitted = False
-        self._reached = self._switched = False
+        self._reached = False
+        self._switch: Switch | None = None
         self._recapture = Recapture(parts.set_damage_aside)
         self._read_again = ReadAgain(parts.reads_replaced, parts.catalog.adopt)
         self.progress = Progress()
@@ -225,7 +225,7 @@ class Migration:
         while not stopping.requested():
             try:
                 self._attempt(stopping.attempt(), until)
-                if not self._switched or stopping.requested():
+                if self._switch is None or not self._switch.done or stopping.requested():
                     return
                 self._reached = False
             except MigratorError as error:
@@ -316,7 +316,7 @@ class Migration:
 
     def _lead(self, epoch: int, stopping: Stopping, until: Until | None) -> None:
         parts = self._parts
-        lead, self._switched = Lead(parts.leadership, stopping, self.progress), False
+        lead, self._switch = Lead(parts.leadership, stopping, self.progress), None
         ledger = parts.target.open(epoch)
         self.progress.warn("damage", *filter(None, [self._recapture.prepare(ledger)]))
         self.progress.set(note=parts.adopt(ledger))
@@ -326,13 +326,7 @@ class Migration:
         # release them.
         log.reader.release(ledger.segment)
         parts.step("run.led")
-        remapping = tidied(parts.besides, parts.mapping, ledger, epoch)
-        known = [one for one in (ledger.checkpoint, checkpoint) if one is not None]
-        parts = replace(
-            parts,
-            mapping=remapping.applied(parts.mapping),
-            late=remapping.late(parts.late, parts.requests, known),
-        )
+        parts, remapping = self._remapped(ledger, checkpoint, epoch)
         schemas, targets, mapping_plans = plans(parts)
         schemas = with_needed(parts.spark(), schemas, mapping_plans.values())
         self._read_again.refuse_shared(mapping_plans)
@@ -341,10 +335,8 @@ class Migration:
         self._have_captured(schemas, checkpoint)
         carried = carried_by(parts, ledger.checkpoint, targets, mapping_plans)
         self.progress.warn("mapping", *carried.warnings)
-        look = partial(self._look, remapping, mapping_plans, lead, stopping)
-        if ledger.checkpoint is not None:
-            look(replace(ledger.checkpoint, fed=carried.fed, awaited=carried.awaited))
-        if self._switched:
+        self._switch = Switch(remapping, mapping_plans, lead, self.progress, parts.step, stopping.request)
+        if self._switch.begin(ledger.checkpoint, carried):
             return
         capture = CaptureLoop(
             self._source(schemas),
@@ -364,18 +356,14 @@ class Migration:
         apply = ApplyLoop(
             log.reader,
             lambda batch, known: carried.noted(job.map(fitting.fitted(batch), known)),
-            OpenedTarget(SwitchingTarget(parts.target, lead, look), ledger, epoch),
+            OpenedTarget(SwitchingTarget(parts.target, lead, self._switch.look), ledger, epoch),
             self.progress,
             parts.apply_limits,
             parts.step,
             job.fills,
         )
         job.warm_up(dumping=checkpoint is None or checkpoint.dumping())
-        stopping.thread("executors", lambda: watch_executors(parts.executors, self.progress, stopping))
-        stopping.thread(
-            "hints",
-            lambda: tell(parts.hints, epoch, log.writer.last, log.room.used_bytes, self.progress, stopping),
-        )
+        self._watched_and_told(log, epoch, stopping)
         upkeep = looked_at(parts.upkeep, parts.mapping, targets, self.progress, stopping)
         try:
             self._go(capture, apply, stopping, until, checkpoint != ledger.checkpoint)
@@ -383,24 +371,22 @@ class Migration:
             upkeep.join(timeout=5)
             job.close()
 
-    def _look(
-        self,
-        remapping: Remapping,
-        found: dict[str, MappingPlan],
-        lead: Lead,
-        stopping: Stopping,
-        checkpoint: Checkpoint,
-    ) -> None:
-        """Switches to a next mapping whose rows are all there; then the attempt ends, and another one begins."""
-        remap = remapping.due(checkpoint)
-        if remap is None or self._switched:
-            return
-        self.progress.set(note=f"{remap.target}: its rows become those of its next mapping")
-        lead.await_sure()
-        remapping.switch(remap, found)
-        self._parts.step("remap.switched")
-        self._switched = True
-        stopping.request()
+    def _remapped(self, ledger: Ledger, checkpoint: Checkpoint | None, epoch: int) -> tuple[Parts, Remapping]:
+        """Returns what the run works with: the functions that are in force, and next ones that fill tables beside."""
+        parts = self._parts
+        remapping = tidied(parts.besides, parts.mapping, ledger, epoch)
+        known = [one for one in (ledger.checkpoint, checkpoint) if one is not None]
+        late = remapping.late(parts.late, parts.requests, known)
+        return replace(parts, mapping=remapping.applied(parts.mapping), late=late), remapping
+
+    def _watched_and_told(self, log: EventLog, epoch: int, stopping: Stopping) -> None:
+        """Begins the threads that watch executors, and tell onlookers how the run stands."""
+        parts, progress = self._parts, self.progress
+        stopping.thread("executors", lambda: watch_executors(parts.executors, progress, stopping))
+        stopping.thread(
+            "hints",
+            lambda: tell(parts.hints, epoch, log.writer.last, log.room.used_bytes, progress, stopping),
+        )
 
     def _have_captured(self, schemas: list[TableSchema], checkpoint: Checkpoint | None) -> None:
         """Has the source keep the changes of all tables. Raises ``MappingError`` where they can't be gone on with."""
@@ -430,7 +416,9 @@ class Migration:
             stopping.request()
             thread.join(timeout=30)
             watch.join(timeout=5)
-        if self._reached and not self._switched and not stopping.has_failed() and not thread.is_alive():
+        # What is mapped ahead of a switch was mapped by the former function.
+        switched = self._switch is not None and self._switch.done
+        if self._reached and not switched and not stopping.has_failed() and not thread.is_alive():
             apply.finish()
 
     def _capturing(

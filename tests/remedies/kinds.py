@@ -336,6 +336,14 @@ KINDS = (
         ),
     ),
     Kind(
+        "ask for a next mapping, or give it up",
+        r"migrator remap|@mapping\.next|another one can be next",
+        (
+            LIVE + "runs/changed/test_next_mappings.py::test_a_next_function_is_given_up_and_asked_for_again",
+            LIVE + "runs/changed/test_next_mappings.py::test_what_cannot_come_into_force_is_refused_by_name",
+        ),
+    ),
+    Kind(
         "edit the mapping",
         r"numeric_key|session made by|mapping|[Cc]orrect the (line|function)|unit test|leave the table"
         r"|cast the column|map the|[Cc]ompute|column",

@@ -15,16 +15,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from migrator.model.codecs.fed_codec import (
-    bad_rows_from_json,
-    bad_rows_to_json,
-    fed_from_json,
-    fed_to_json,
-    filling_from_json,
-    filling_to_json,
-    remaps_from_json,
-    remaps_to_json,
-)
+from migrator.model.codecs.fed_codec import ledgers_from_json, ledgers_to_json
 from migrator.model.event import Key, Value
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
@@ -84,10 +75,7 @@ def checkpoint_to_json(checkpoint: Checkpoint) -> dict[str, Any]:
         else [[_table(table), name] for table, name in checkpoint.passes],
         "last_changes": [[_table(table), at_us] for table, at_us in checkpoint.last_changes],
         "notes": [[_table(table), text_to_json(text)] for table, text in checkpoint.notes],
-        **fed_to_json(checkpoint),
-        **filling_to_json(checkpoint),
-        **bad_rows_to_json(checkpoint),
-        **remaps_to_json(checkpoint),
+        **ledgers_to_json(checkpoint),
     }
 
 
@@ -109,10 +97,7 @@ def checkpoint_from_json(document: Json) -> Checkpoint:
             notes=tuple(
                 (_to_table(table), text_from_json(text)) for table, text in document.get("notes", ())
             ),
-            **fed_from_json(document),
-            **filling_from_json(document),
-            **bad_rows_from_json(document),
-            **remaps_from_json(document),
+            **ledgers_from_json(document),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise damaged("checkpoint", error) from error

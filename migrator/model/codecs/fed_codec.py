@@ -11,7 +11,27 @@ from migrator.model.progress import BadRow, Checkpoint, Filling, Mapped, Phase, 
 from migrator.model.table import TableId
 
 
-def fed_to_json(checkpoint: Checkpoint) -> dict[str, Any]:
+def ledgers_to_json(checkpoint: Checkpoint) -> dict[str, Any]:
+    """The fields of all that only a ledger's checkpoint has."""
+    return {
+        **_fed_to_json(checkpoint),
+        **_filling_to_json(checkpoint),
+        **_bad_rows_to_json(checkpoint),
+        **_remaps_to_json(checkpoint),
+    }
+
+
+def ledgers_from_json(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of a ``Checkpoint``. Inverse of ``ledgers_to_json``."""
+    return {
+        **_fed_from_json(document),
+        **_filling_from_json(document),
+        **_bad_rows_from_json(document),
+        **_remaps_from_json(document),
+    }
+
+
+def _fed_to_json(checkpoint: Checkpoint) -> dict[str, Any]:
     """Nothing where it isn't known: only a ledger's checkpoint has it."""
     if checkpoint.fed is None:
         return {}
@@ -22,8 +42,8 @@ def fed_to_json(checkpoint: Checkpoint) -> dict[str, Any]:
     }
 
 
-def fed_from_json(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of a ``Checkpoint``. Inverse of ``fed_to_json``."""
+def _fed_from_json(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of a ``Checkpoint``. Inverse of ``_fed_to_json``."""
     if "fed" not in document:
         return {}
     return {
@@ -35,19 +55,19 @@ def fed_from_json(document: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def filling_to_json(checkpoint: Checkpoint) -> dict[str, Any]:
+def _filling_to_json(checkpoint: Checkpoint) -> dict[str, Any]:
     """Nothing where no target is being filled."""
     if not checkpoint.filling:
         return {}
     return {"filling": [[one.target, one.pieces, one.rows, one.of_rows] for one in checkpoint.filling]}
 
 
-def filling_from_json(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of a ``Checkpoint``. Inverse of ``filling_to_json``."""
+def _filling_from_json(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of a ``Checkpoint``. Inverse of ``_filling_to_json``."""
     return {"filling": tuple(Filling(*one) for one in document["filling"])} if "filling" in document else {}
 
 
-def bad_rows_to_json(checkpoint: Checkpoint) -> dict[str, Any]:
+def _bad_rows_to_json(checkpoint: Checkpoint) -> dict[str, Any]:
     """Nothing where no row is set aside."""
     if not checkpoint.bad_rows:
         return {}
@@ -62,8 +82,8 @@ def bad_rows_to_json(checkpoint: Checkpoint) -> dict[str, Any]:
     }
 
 
-def bad_rows_from_json(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of a ``Checkpoint``. Inverse of ``bad_rows_to_json``."""
+def _bad_rows_from_json(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of a ``Checkpoint``. Inverse of ``_bad_rows_to_json``."""
     if "bad_rows" not in document:
         return {}
     found = (
@@ -73,15 +93,15 @@ def bad_rows_from_json(document: Mapping[str, Any]) -> dict[str, Any]:
     return {"bad_rows": tuple(found)}
 
 
-def remaps_to_json(checkpoint: Checkpoint) -> dict[str, Any]:
+def _remaps_to_json(checkpoint: Checkpoint) -> dict[str, Any]:
     """Nothing where no next mapping comes into force."""
     if not checkpoint.remaps:
         return {}
     return {"remaps": [[one.target, one.beside, one.phase.value] for one in checkpoint.remaps]}
 
 
-def remaps_from_json(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of a ``Checkpoint``. Inverse of ``remaps_to_json``."""
+def _remaps_from_json(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of a ``Checkpoint``. Inverse of ``_remaps_to_json``."""
     found = document.get("remaps", ())
     return {"remaps": tuple(Remap(target, beside, Phase(phase)) for target, beside, phase in found)}
 

@@ -61,7 +61,7 @@ def ask(besides: Besides, ledger: Ledger | None, target: str, step: Step) -> str
             f"{target} has no rows of a mapping that is known",
             where=f"target table {target}",
             cause="nothing was applied yet" if checkpoint is None else "an earlier version wrote the ledger",
-            remedy="edit the function that makes it: nothing is mapped by it yet"
+            remedy="edit the mapping's function: no row is mapped by it yet"
             if checkpoint is None
             else "start `migrator run`, stop it after its next batch, then repeat `migrator remap`",
         )
@@ -156,5 +156,7 @@ def _nothing_left(target: str, phase: Phase | None) -> RequestError:
         f"no next mapping of {target} is on its way",
         where=f"target table {target}",
         cause="it is in force already" if there else "nobody asked for one",
-        remedy="declare the former function as next, and remap to it" if there else "nothing is to be done",
+        remedy=f"to go back, declare the former function as next, then: migrator remap {target}"
+        if there
+        else f"ask for one: migrator remap {target}",
     )

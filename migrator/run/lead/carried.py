@@ -117,12 +117,8 @@ def carry_over(
         if name in joined:
             refilled.append(name)  # from the mirror, which has all that it needs, or will once it is dumped
             continue
-        asked = asked_for(applied, book(), needed)
-        if name in late.besides:
-            if late.holds_rows(name) or len(asked) < len(needed):
-                late.begin(name, needed)
-                asked = asked_for(applied, book(), needed)
-        elif late.holds_rows(name) or len(asked) < len(needed):
+        asked = _asked(late, applied, book, name, needed)
+        if name not in late.besides and (late.holds_rows(name) or len(asked) < len(needed)):
             why = Why.REPLACED if name in replaced & anew else Why.CHANGED if name in anew else Why.ADDED
             said = compared[name].said() if name in compared else ""
             incomplete.append(Incomplete(name, why, tuple(needed), said))
@@ -137,6 +133,17 @@ def carry_over(
         _written_so_far(applied.mapped or (), mapped, anew),
         tuple(_doubtful(name, found) for name, found in sorted(compared.items()) if found.doubt),
     )
+
+
+def _asked(
+    late: LateTargets, applied: Checkpoint, book: Callable[[], RequestBook], name: str, needed: list[TableId]
+) -> dict[TableId, str]:
+    """Returns the request of each table that will bring all rows. Those of a table beside are asked for."""
+    asked = asked_for(applied, book(), needed)
+    if name in late.besides and (late.holds_rows(name) or len(asked) < len(needed)):
+        late.begin(name, needed)
+        asked = asked_for(applied, book(), needed)
+    return asked
 
 
 def _unasked(late: LateTargets, names: set[str]) -> set[str]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from migrator.errors import MappingError
+from migrator.errors import MappingError, TargetError
 from migrator.model.ledger import Ledger
 from migrator.model.progress import Checkpoint, Phase, Remap
 from migrator.model.remaps.remap import (
@@ -26,11 +26,15 @@ from migrator.model.table import TableId
 from migrator.ports.besides import Besides
 from migrator.ports.requests import RequestStore
 from migrator.ports.target import Target, TargetBatch
-from migrator.run.lead.carried import LateTargets
+from migrator.run.lead.carried import Carried, LateTargets
 from migrator.run.lead.lead import Lead, SureTarget
+from migrator.run.progress import Progress
+from migrator.run.steps import Step
 from transforms import nexts
 from transforms.analysis.plan import MappingPlan
 from transforms.registry import Mapping as TargetMappings
+
+_ABOUT = "remap"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,7 @@ class Remapping:
     def late(
         self, late: LateTargets | None, requests: RequestStore, known: Sequence[Checkpoint]
     ) -> LateTargets | None:
-        """What is done with targets that join later, those tables among them.
+        """Actions on targets that join later, those tables among them.
 
         Args:
             late: for all others.
@@ -83,11 +87,9 @@ class Remapping:
 
         requests.update(asked)
 
-    def due(self, checkpoint: Checkpoint | None) -> Remap | None:
-        """Returns the next mapping whose rows are all there, if there is one."""
-        if checkpoint is None:
-            return None
-        return next((one for one in filling(self.remaps) if whole(checkpoint, one)), None)
+    def due(self, checkpoint: Checkpoint) -> list[Remap]:
+        """Returns the next mappings whose rows are all there."""
+        return [one for one in filling(self.remaps) if whole(checkpoint, one)]
 
     def switch(self, remap: Remap, plans: Mapping[str, MappingPlan]) -> None:
         """Brings its rows into the target and has the ledger say so (see ``Besides.switch``)."""
@@ -144,6 +146,77 @@ def cancelled(book: RequestBook, names: Collection[str]) -> RequestBook:
         if request.is_open() and request.name() in names:
             book = book.cancel(request.id)
     return book
+
+
+class Switch:
+    """The switch to next mappings during one attempt, which ends with it: what is mapped ahead is of before.
+
+    Args:
+        remapping: the next mappings.
+        plans: of all mappings, those that fill tables beside among them.
+        lead: the lease.
+        progress: gets a note, and a warning about what keeps rows from being switched.
+        step: called at the point ``remap.switched``.
+        stop: ends the attempt.
+
+    Attributes:
+        done: whether another attempt has to begin.
+    """
+
+    def __init__(
+        self,
+        remapping: Remapping,
+        plans: Mapping[str, MappingPlan],
+        lead: Lead,
+        progress: Progress,
+        step: Step,
+        stop: Callable[[], None],
+    ):
+        self._remapping, self._plans, self._lead = remapping, plans, lead
+        self._progress, self._step, self._stop = progress, step, stop
+        self._refused: set[str] = set()
+        self.done = False
+        progress.warn(_ABOUT)
+
+    def begin(self, applied: Checkpoint | None, carried: Carried) -> bool:
+        """Looks before the first batch: an earlier run may have been killed just before. Tells whether it is done.
+
+        Args:
+            applied: the ledger's.
+            carried: which rows the target has.
+        """
+        if applied is not None:
+            self.look(replace(applied, fed=carried.fed, awaited=carried.awaited))
+        return self.done
+
+    def look(self, checkpoint: Checkpoint) -> None:
+        """Switches to a next mapping whose rows are all there.
+
+        What the target refuses for good is a warning, and the run goes on by the former function: its rows are as
+        right as before, and the next start tries again. Raises ``FencedError``, ``ConnectionFailed``, ``TargetError``
+        where another try may succeed.
+        """
+        due = [one for one in self._remapping.due(checkpoint) if one.target not in self._refused]
+        if due and not self.done:
+            self._switch(due[0])
+
+    def _switch(self, remap: Remap) -> None:
+        self._progress.set(note=f"{remap.target}: its rows become those of its next mapping")
+        self._lead.await_sure()
+        try:
+            self._remapping.switch(remap, self._plans)
+        except TargetError as error:
+            if error.retryable:
+                raise
+            self._refused.add(remap.target)
+            self._progress.set(note="")
+            self._progress.warn(
+                _ABOUT, f"{remap.target} stays as it is, its next mapping can't be switched to: {error}"
+            )
+            return
+        self._step("remap.switched")
+        self.done = True
+        self._stop()
 
 
 class SwitchingTarget(SureTarget):

@@ -10,6 +10,8 @@ from scenarios.mutants.in_code.change import mutants_of
 
 _PLAN = ("tests/integration/transforms/test_transforms_plan.py",)
 _CARRIED = ("tests/unit/model/test_carried.py",)
+_REMAPPING = ("tests/unit/run/lead/test_remapping.py",)
+_BESIDES = ("tests/integration/targets/test_besides.py",)
 _DIFFERING = ("tests/integration/transforms/test_differing.py",)
 _FLAT = ("tests/integration/spark/test_flat.py",)
 _SHARED = ("tests/integration/joined/test_shared_grains.py",)
@@ -52,6 +54,36 @@ MAPPING = (
         ("joined rows are replaced unasked", "        if name in unasked:\n", "        if False:\n"),
         ("a joined target that was made again waits for a word", "_unasked(late, joined & anew - replaced)", "_unasked(late, joined & anew)"),
         ("an accepted mapping leaves no trace", 'late.keep("accept", ', "str("),
+        ("rows of a former next mapping stay beside", "if name in late.besides and (late.holds_rows(name) or len(asked) < len(needed)):",
+            "if name in late.besides and len(asked) < len(needed):"),
+    ),
+    *mutants_of(
+        "migrator/model/remaps/remap.py", _REMAPPING,
+        ("the fingerprint isn't moved with the rows", "identity if one.target == name else one for one", "one for one"),
+        ("a table beside is whole before its dump is", "done.issuperset(awaited)", "True"),
+        ("rows that were set aside beside are forgotten", "replace(one, target=name) if one.target == beside else one for one in bad", "one for one in bad"),
+        ("what was given up comes into force", "if one.phase in (Phase.SWITCHED, Phase.IN_FORCE)", "if one.phase is not Phase.FILLING"),
+    ),
+    *mutants_of(
+        "migrator/run/lead/remapping.py", _REMAPPING,
+        ("an attempt goes on by the former function", "        self.done = True\n        self._stop()\n", "        self.done = True\n"),
+        ("a table beside stays", "    if phase in (Phase.SWITCHED, Phase.ABORTED):\n", "    if False:\n"),
+        ("a refused switch stops the run", "            if error.retryable:\n                raise\n", "            raise\n"),
+    ),
+    *mutants_of(
+        "migrator/adapters/targets/shared/besides.py", _BESIDES,
+        ("readers see a mix", '            self._step("remap.merged")\n', '            session.run("COMMIT")\n            self._begin(session, epoch)\n            self._step("remap.merged")\n'),
+        ("an older leader switches", "            self._ledger.check_epoch(held, epoch)\n", "            pass\n"),
+        ("what was given up is switched to", "known.phase is not Phase.FILLING", "False"),
+    ),
+    *mutants_of(
+        "migrator/adapters/targets/postgres/rows/all_of.py", _BESIDES,
+        ("old rows stay", '    yield f"DELETE FROM {merge.target} t WHERE {_nowhere(merge)}"\n', ""),
+        ("values don't swap", "        yield merge.move(strict=False)\n", "        pass\n"),
+    ),
+    *mutants_of(
+        "migrator/adapters/targets/mysql/rows/all_of.py", _BESIDES,
+        ("what no mapping writes is lost", "        if merge.saved:\n            yield merge.save_moving(rows, strict=False)\n", ""),
     ),
     *mutants_of(
         "transforms/analysis/outline.py", _DIFFERING,

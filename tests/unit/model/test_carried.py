@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -68,6 +69,8 @@ class Target:
         self.warnings: tuple[str, ...] = ()
         self.identities: dict[str, TableIdentity] = {}
         self.identity_stays = True
+        self.besides: frozenset[str] = frozenset()
+        self.begun: list[tuple[str, tuple[TableId, ...]]] = []
 
     def run(self, *, empty: bool = False, **targets: tuple[TableId, ...]) -> None:
         """A run with this mapping, which applies a batch."""
@@ -97,6 +100,8 @@ class Target:
             identity_stays=self.identity_stays,
             keep=lambda act, detail: self.kept.append((act, detail)),
             filled=lambda: self.filled,
+            besides=self.besides,
+            begin=self.ask_beside,
         )
         mapped = (
             Mapped(
@@ -112,6 +117,11 @@ class Target:
             for name in targets
         )
         return carry_over(self.checkpoint, lambda: self.book, plans(**targets), late, tuple(mapped))
+
+    def ask_beside(self, name: str, tables: Sequence[TableId]) -> None:
+        self.begun.append((name, tuple(tables)))
+        self.rows.discard(name)
+        self.ask(*tables)
 
     def ask(self, *tables: TableId, scope: Scope = WHOLE, doubts: tuple[Doubt, ...] = ()) -> str:
         self.book = self.book.start(tables, scope, doubts)
@@ -140,6 +150,22 @@ def test_a_target_of_a_table_that_is_not_dumped_yet_may_join() -> None:
     target = Target()
     target.run(a=(V,), j=(V,))
     assert target.forgotten == ["j"], "what a mapping of before has filled is filled anew"
+
+
+def test_a_table_beside_has_its_rows_asked_for_once_and_anew_when_its_mapping_is_another() -> None:
+    target = Target(None)
+    target.run(a=(T,))
+    target.besides = frozenset({"b"})
+    assert target.begin(a=(T,), b=(T, U)).awaited == (("b", T, "r1.1"), ("b", U, "r1.1"))
+    target.run(a=(T,), b=(T, U))  # as after a kill: asked for, and nothing applied
+    assert target.begun == [("b", (T, U))]
+    target.run(a=(T,), b=(T, U))
+    assert len(target.begun) == 1
+    target.mapped["b"] = "2"
+    assert target.begin(a=(T,), b=(T, U)).awaited == (("b", T, "r2.1"), ("b", U, "r2.1"))
+    assert target.begun == [("b", (T, U))] * 2
+    target.book = target.book.close("r1.1", RequestState.DONE).close("r2.1", RequestState.CANCELLED)
+    assert target.begin(a=(T,), b=(T, U)).awaited == (("b", T, "r3.1"), ("b", U, "r3.1"))
 
 
 def test_a_late_target_is_refused_with_the_tables_that_must_be_asked_for() -> None:

@@ -46,7 +46,7 @@ class MysqlBesides(BesideTables[Session]):
         return bool(session.rows(_FOUND, [self._settings.server.database, name]))
 
     def _like(self, target: str, beside: str) -> str:
-        return f"CREATE TABLE {self._qualified(beside)} LIKE {self._qualified(target)}"
+        return f"CREATE TABLE {self._qualified(beside)} LIKE {qualified(self._table(target))}"
 
     def _rights(self) -> str:
         server = self._settings.server

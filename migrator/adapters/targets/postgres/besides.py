@@ -50,7 +50,7 @@ class PostgresBesides(BesideTables[Session]):
     def _like(self, target: str, beside: str) -> str:
         # No statistics and comments: whoever reads them knows the target.
         return (
-            f"CREATE TABLE {self._qualified(beside)} (LIKE {self._qualified(target)} INCLUDING ALL"
+            f"CREATE TABLE {self._qualified(beside)} (LIKE {qualified(self._table(target))} INCLUDING ALL"
             " EXCLUDING COMMENTS EXCLUDING STATISTICS)"
         )
 

@@ -193,7 +193,7 @@ class BesideTables(ABC, Generic[SessionT]):
                 "the table beside a target can't be made or dropped",
                 where=statement,
                 cause=refusal.cause(),
-                remedy=f"{self._rights()}; then repeat the command",
+                remedy=f"grant the right to make and drop tables there, {self._rights()}; then try again",
             ) from None
 
 

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from migrator.config import project as configuration
-from migrator.errors import MappingError, RequestError, TargetError
+from migrator.errors import MappingError, RequestError
 from migrator.model.progress import Phase, Remap
 from migrator.wiring.target import peek
 from scenarios.bench.orders.old_schema import OrderWriters, create
@@ -125,7 +125,7 @@ UNTIL = ("run", "--plain", "--until", "caught-up")
             for point, switched in (
                 ("run.led", False),
                 ("capture.requested:1", False),
-                ("target.moved:2", False),
+                ("target.moved:1", False),
                 ("remap.merged", False),
                 ("remap.moved", False),
                 ("remap.switched", True),
@@ -251,10 +251,10 @@ def test_what_hangs_on_the_table_stays_and_no_reader_sees_a_mix(project: Project
     before = set(map(tuple, project.old.query("SELECT id, id FROM orders WHERE id % 3 > 0")))
     after = set(map(tuple, project.old.query("SELECT id, 301 - id FROM orders WHERE id % 5 > 0")))
     project.command("remap", "late")
-    with pytest.raises(TargetError, match="points at a row") as caught:
-        project.run_here()
-    assert "late_id=5" in caught.value.cause
-    assert "migrator remap late --abort" in caught.value.remedy
+    (warning,) = project.run_here().warnings
+    assert "points at a row" in warning
+    assert "late_id='5'" in warning
+    assert "migrator remap late --abort" in warning
     assert rows(project) == before
     project.new.execute("DELETE FROM theirs WHERE late_id = 5")
     looks: list[set[tuple[object, ...]]] = []

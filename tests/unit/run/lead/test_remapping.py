@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from migrator.errors import MappingError
+from migrator.errors import MappingError, TargetError
 from migrator.model.codecs.codec import checkpoint_from_json, checkpoint_to_json
 from migrator.model.codecs.ledger_codec import besides_of, ledger_to_json, reset_to_json
 from migrator.model.ledger import Ledger
@@ -26,8 +26,9 @@ from migrator.model.remaps.remap import (
 )
 from migrator.model.requests.request import WHOLE, RequestBook, RequestState
 from migrator.model.table import TableId
-from migrator.run.lead.carried import LateTargets
-from migrator.run.lead.remapping import SwitchingTarget, tidied
+from migrator.run.lead.carried import Carried, LateTargets
+from migrator.run.lead.remapping import Switch, SwitchingTarget, tidied
+from migrator.run.progress import Progress
 from transforms import Mapping
 
 A, B = TableId("s", "a"), TableId("s", "b")
@@ -196,9 +197,8 @@ def test_rows_are_asked_for_behind_all_known_requests_and_old_ones_are_given_up(
 
 def test_it_is_switched_once_it_is_whole_and_after_the_batch() -> None:
     port, found = started(Phase.FILLING)
-    assert found.due(None) is None
-    assert found.due(replace(FILLED, requests=())) is None
-    assert found.due(FILLED) == REMAP
+    assert found.due(replace(FILLED, requests=())) == []
+    assert found.due(FILLED) == [REMAP]
     plan = SimpleNamespace(columns=[SimpleNamespace(name="id"), SimpleNamespace(name="n")])
     found.switch(REMAP, {BESIDE: plan})
     assert port.done[-1] == "switch t id,n"
@@ -209,3 +209,58 @@ def test_it_is_switched_once_it_is_whole_and_after_the_batch() -> None:
     looking = SwitchingTarget(cast(Any, target), cast(Any, lead), lambda _: order.append("looked"))
     looking.apply(cast(Any, SimpleNamespace(checkpoint=FILLED)))
     assert order == ["sure", "applied", "looked"]
+
+
+class Refusing(Port):
+    """A target that refuses the switch."""
+
+    error = TargetError("rows point at one that would go", retryable=False)
+
+    def switch(self, epoch: int, remap: Remap, written: Sequence[str], change: Any) -> None:
+        self.done.append("tried")
+        raise self.error
+
+
+def switching(port: Port) -> tuple[Switch, Progress, list[str]]:
+    remapping = tidied(cast(Any, port), mapping(), Ledger("m", 3, 7, FILLED), 3)
+    plan = SimpleNamespace(columns=[])
+    lead = SimpleNamespace(await_sure=lambda: port.done.append("sure"))
+    progress, ends = Progress(), list[str]()
+    made = Switch(
+        remapping,
+        cast(Any, {BESIDE: plan}),
+        cast(Any, lead),
+        progress,
+        ends.append,
+        lambda: ends.append("stop"),
+    )
+    return made, progress, ends
+
+
+def test_a_switch_ends_the_attempt_and_comes_once() -> None:
+    port = Port(FILLED)
+    switch, progress, ends = switching(port)
+    carried = Carried(FILLED.fed or (), FILLED.awaited)
+    assert not switch.begin(None, carried)
+    assert switch.begin(FILLED, carried)
+    switch.look(FILLED)
+    assert port.done[1:] == ["sure", "switch t "]
+    assert ends == ["remap.switched", "stop"]
+    assert progress.snapshot().warnings == ()
+
+
+def test_what_the_target_refuses_for_good_is_a_warning_and_the_run_goes_on() -> None:
+    port = Refusing(FILLED)
+    switch, progress, ends = switching(port)
+    for _ in range(2):
+        switch.look(FILLED)
+    assert port.done.count("tried") == 1, "the whole table was merged for it"
+    assert (switch.done, ends) == (False, [])
+    (warning,) = progress.snapshot().warnings
+    assert "t stays as it is" in warning
+    assert "rows point at one that would go" in warning
+    port = Refusing(FILLED)
+    port.error = TargetError("busy", retryable=True)
+    switch, _, _ = switching(port)
+    with pytest.raises(TargetError, match="busy"):
+        switch.look(FILLED)

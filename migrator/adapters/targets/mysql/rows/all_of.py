@@ -57,7 +57,7 @@ def _same(merge: Merge) -> str:
 
 
 def _none(merge: Merge) -> str:
-    """No staged row: told by the key, which none of them has NULL in. A constant may outlive an outer join."""
+    """A condition that no staged row met: told by the key, since a constant may outlive an outer join."""
     return f"s.c{merge.written.index(merge.key[0])} IS NULL"
 
 
