@@ -45,6 +45,7 @@ class Besides(Protocol):
 
         Afterwards the target has a row for each of the table beside, with its values in the ``written`` columns, and
         no other. Returns the ledger as it is then; None where it says that the table isn't filled for that any more.
+        The leader's session of the target is closed before: a newer leader ends the one that is found in its place.
 
         Raises ``TargetError``, naming rows of other tables that point at one which would go; ``FencedError``;
         ``ConnectionFailed``.

@@ -335,7 +335,9 @@ class Migration:
         self._have_captured(schemas, checkpoint)
         carried = carried_by(parts, ledger.checkpoint, targets, mapping_plans)
         self.progress.warn("mapping", *carried.warnings)
-        self._switch = Switch(remapping, mapping_plans, lead, self.progress, parts.step, stopping.request)
+        self._switch = Switch(
+            remapping, mapping_plans, parts.target, lead, self.progress, parts.step, stopping.request
+        )
         if self._switch.begin(ledger.checkpoint, carried):
             return
         capture = CaptureLoop(

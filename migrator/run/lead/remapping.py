@@ -154,6 +154,7 @@ class Switch:
     Args:
         remapping: the next mappings.
         plans: of all mappings, those that fill tables beside among them.
+        target: the leader's, whose session is closed first (see ``Besides.switch``).
         lead: the lease.
         progress: gets a note, and a warning about what keeps rows from being switched.
         step: called at the point ``remap.switched``.
@@ -167,12 +168,13 @@ class Switch:
         self,
         remapping: Remapping,
         plans: Mapping[str, MappingPlan],
+        target: Target,
         lead: Lead,
         progress: Progress,
         step: Step,
         stop: Callable[[], None],
     ):
-        self._remapping, self._plans, self._lead = remapping, plans, lead
+        self._remapping, self._plans, self._target, self._lead = remapping, plans, target, lead
         self._progress, self._step, self._stop = progress, step, stop
         self._refused: set[str] = set()
         self.done = False
@@ -203,6 +205,7 @@ class Switch:
     def _switch(self, remap: Remap) -> None:
         self._progress.set(note=f"{remap.target}: its rows become those of its next mapping")
         self._lead.await_sure()
+        self._target.close()
         try:
             self._remapping.switch(remap, self._plans)
         except TargetError as error:

@@ -82,6 +82,10 @@ MAPPING = (
         ("values don't swap", "        yield merge.move(strict=False)\n", "        pass\n"),
     ),
     *mutants_of(
+        "migrator/adapters/targets/mysql/besides.py", _BESIDES,
+        ("a frozen switch isn't found", '        session.rows("SELECT GET_LOCK(%s, %s)", [self._settings.lock_name(epoch), _LET_GO_WITHIN_S])\n', "        pass\n"),
+    ),
+    *mutants_of(
         "migrator/adapters/targets/mysql/rows/all_of.py", _BESIDES,
         ("what no mapping writes is lost", "        if merge.saved:\n            yield merge.save_moving(rows, strict=False)\n", ""),
     ),

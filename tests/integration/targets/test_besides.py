@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -12,7 +13,7 @@ from migrator.adapters.targets.mysql.besides import MysqlBesides
 from migrator.adapters.targets.mysql.remains import MysqlRemains
 from migrator.adapters.targets.postgres.besides import PostgresBesides
 from migrator.adapters.targets.postgres.remains import PostgresRemains
-from migrator.errors import FencedError, TargetError
+from migrator.errors import ConnectionFailed, FencedError, MigratorError, TargetError
 from migrator.model.progress import Checkpoint, Mapped, Phase, Remap
 from migrator.model.remaps.remap import moved, remap_of, switched
 from migrator.ports.besides import Besides
@@ -133,6 +134,36 @@ def test_an_older_leader_and_one_that_was_given_up_switch_nothing(place: Place) 
     assert place.rows() == BEFORE
     place.port().empty(1, BESIDE)
     assert place.database.query(f"SELECT COUNT(*) FROM {BESIDE}") == [(0,)]
+
+
+def test_a_newer_leader_ends_a_switch_that_is_frozen(place: Place) -> None:
+    frozen, go_on, ends = threading.Event(), threading.Event(), list[MigratorError]()
+
+    def step(name: str) -> None:
+        if name == "remap.moved":
+            frozen.set()
+            go_on.wait(60)
+
+    def switch() -> None:
+        try:
+            place.switch(step=step)
+        except MigratorError as error:
+            ends.append(error)
+
+    place.bench.target.close()
+    older = threading.Thread(target=switch)
+    older.start()
+    assert frozen.wait(30)
+    newer = type(place.bench.target)(replace(place.bench.settings, lock_wait_s=1))
+    try:
+        assert newer.open(2).epoch == 2
+    finally:
+        newer.close()
+        go_on.set()
+        older.join()
+    assert [type(error) for error in ends] == [ConnectionFailed]
+    assert place.rows() == BEFORE
+    assert remap_of(place.checkpoint(), "t") == REMAP
 
 
 def test_a_row_of_another_owner_that_would_lose_its_parent_is_named(place: Place) -> None:

@@ -19,6 +19,8 @@ from migrator.model.progress import Remap
 
 _FOUND = "SELECT 1 FROM information_schema.tables WHERE table_schema = %s AND table_name = %s"
 
+_LET_GO_WITHIN_S = 5
+
 
 class MysqlBesides(BesideTables[Session]):
     """``ports.besides.Besides`` on MySQL and MariaDB."""
@@ -34,6 +36,10 @@ class MysqlBesides(BesideTables[Session]):
             yield session
         finally:
             session.close()
+
+    def _named(self, session: Session, epoch: int) -> None:
+        # The writer's session has let go of the lock, or is about to: it was closed for that.
+        session.rows("SELECT GET_LOCK(%s, %s)", [self._settings.lock_name(epoch), _LET_GO_WITHIN_S])
 
     def _begin(self, session: Session, epoch: int | None) -> None:
         session.run("ROLLBACK")

@@ -89,6 +89,7 @@ class BesideTables(ABC, Generic[SessionT]):
     def switch(self, epoch: int, remap: Remap, written: Sequence[str], change: Change) -> Ledger | None:
         """See the port."""
         with self._opened() as session:
+            self._named(session, epoch)
             merge = self._merging(session, remap, tuple(written))
             held = self._locked(session, epoch)
             known = remap_of(held.checkpoint, remap.target)
@@ -135,6 +136,9 @@ class BesideTables(ABC, Generic[SessionT]):
 
         It is called with whether foreign keys must hold, and raises ``TargetError`` or ``StatementRefused``.
         """
+
+    def _named(self, session: SessionT, epoch: int) -> None:
+        """Makes the session one that a newer leader finds and ends, should this process be frozen."""
 
     # -- the same on every engine -------------------------------------------------------------------------------
 

@@ -226,9 +226,11 @@ def switching(port: Port) -> tuple[Switch, Progress, list[str]]:
     plan = SimpleNamespace(columns=[])
     lead = SimpleNamespace(await_sure=lambda: port.done.append("sure"))
     progress, ends = Progress(), list[str]()
+    target = SimpleNamespace(close=lambda: port.done.append("closed"))
     made = Switch(
         remapping,
         cast(Any, {BESIDE: plan}),
+        cast(Any, target),
         cast(Any, lead),
         progress,
         ends.append,
@@ -244,7 +246,7 @@ def test_a_switch_ends_the_attempt_and_comes_once() -> None:
     assert not switch.begin(None, carried)
     assert switch.begin(FILLED, carried)
     switch.look(FILLED)
-    assert port.done[1:] == ["sure", "switch t "]
+    assert port.done[1:] == ["sure", "closed", "switch t "]
     assert ends == ["remap.switched", "stop"]
     assert progress.snapshot().warnings == ()
 
