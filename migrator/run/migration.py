@@ -333,7 +333,7 @@ class Migration:
         if stopping.requested():
             return  # Spark takes seconds to start
         self._have_captured(schemas, checkpoint)
-        carried = carried_by(parts, ledger.checkpoint, targets, mapping_plans)
+        carried = remapping.carried(lambda: carried_by(parts, ledger.checkpoint, targets, mapping_plans))
         self.progress.warn("mapping", *carried.warnings)
         self._switch = Switch(
             remapping, mapping_plans, parts.target, lead, self.progress, parts.step, stopping.request

@@ -87,6 +87,19 @@ class Remapping:
 
         requests.update(asked)
 
+    def carried(self, carry: Callable[[], Carried]) -> Carried:
+        """Returns what it gives; where it refuses another mapping, says which function was taken."""
+        try:
+            return carry()
+        except MappingError as error:
+            refused = error.where.replace("target tables ", "").replace("target table ", "").split(", ")
+            if switched := sorted(in_force(self.remaps) & {*refused}):
+                error.cause += (
+                    f". Of {', '.join(switched)} the function that is declared as next was taken, which came into"
+                    " force by a remap: another one can be next after one start without any"
+                )
+            raise
+
     def due(self, checkpoint: Checkpoint) -> list[Remap]:
         """Returns the next mappings whose rows are all there."""
         return [one for one in filling(self.remaps) if whole(checkpoint, one)]

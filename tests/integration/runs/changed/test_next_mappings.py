@@ -20,6 +20,7 @@ from tests.servers import Database
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
 ROWS = 300
+SMALL = "[capture]\nchunk_rows = 50\nchunk_rows_max = 50\ndump_share = 1.0\n"
 MADE = "CREATE TABLE late (id bigint PRIMARY KEY, customer bigint, kept int DEFAULT 7)"
 NOW = """
 @mapping.target("late", key="id")
@@ -44,6 +45,7 @@ def project(tmp_path: Path, old_pg: Database, request: pytest.FixtureRequest, sp
     made = run_project.make(
         tmp_path / "project", old_pg, request.getfixturevalue(getattr(request, "param", "new_pg"))
     )
+    made.config.write_text(made.config.read_text() + SMALL)
     made.new.execute(MADE)
     mapped(made, NOW)
     made.run_here()
@@ -125,6 +127,7 @@ UNTIL = ("run", "--plain", "--until", "caught-up")
             for point, switched in (
                 ("run.led", False),
                 ("capture.requested:1", False),
+                ("capture.requested:4", False),
                 ("target.moved:1", False),
                 ("remap.merged", False),
                 ("remap.moved", False),
@@ -194,8 +197,9 @@ def test_a_next_function_is_given_up_and_asked_for_again(
     capsys.readouterr()
     assert project.command("check", "--value-seconds", "0") == 0
     mapped(project, NOW, NEXT.replace("* 10", "* 11"))
-    with pytest.raises(MappingError, match="mapping of a target was changed"):
+    with pytest.raises(MappingError, match="mapping of a target was changed") as caught:
         project.run_here()
+    assert "Of late the function that is declared as next was taken" in caught.value.cause
 
 
 def test_what_cannot_come_into_force_is_refused_by_name(

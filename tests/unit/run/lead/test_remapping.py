@@ -266,3 +266,17 @@ def test_what_the_target_refuses_for_good_is_a_warning_and_the_run_goes_on() -> 
     switch, _, _ = switching(port)
     with pytest.raises(TargetError, match="busy"):
         switch.look(FILLED)
+
+
+def test_a_refusal_of_a_mapping_says_which_function_was_taken() -> None:
+    def refused() -> Carried:
+        raise MappingError("changed", where="target tables t, u", cause="a filter")
+
+    _, found = started(Phase.IN_FORCE)
+    with pytest.raises(MappingError) as caught:
+        found.carried(refused)
+    assert "Of t the function that is declared as next was taken" in caught.value.cause
+    _, found = started(Phase.FILLING)
+    with pytest.raises(MappingError) as caught:
+        found.carried(refused)
+    assert caught.value.cause == "a filter"
