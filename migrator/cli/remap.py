@@ -33,7 +33,7 @@ def remap(project: OnSpark, reason: str, abort: bool, table: str) -> None:
     if abort:
         _abort(settings, table)
         return
-    done = wiring.remap(settings, table, project.master, project.options)
+    done = wiring.remap(settings, table, project.master, project.options, _say_room)
     if done.beside:
         _say_next(done, table)
         return
@@ -54,14 +54,17 @@ def remap(project: OnSpark, reason: str, abort: bool, table: str) -> None:
 
 def _say_next(done: Remapped, table: str) -> None:
     click.echo(f"{table}: the run fills {done.beside} by the next function, then switches in one transaction")
-    click.echo(
-        f"its table takes {done.bytes / 1e6:,.1f} MB now: the target needs about as much again for the table beside,"
-        " and up to as much for the rows of before, until the server has cleaned them up"
-    )
     if done.leader:
         click.echo(f"{done.leader} leads, and doesn't know of it: stop the run and start it again")
     else:
         click.echo("it begins with the next start: migrator run")
+
+
+def _say_room(size: int) -> None:
+    click.echo(
+        f"its table takes {size / 1e6:,.1f} MB now: the target needs about as much again for the table beside, and"
+        " up to as much for the rows of before, until the server has cleaned them up"
+    )
 
 
 def _abort(settings: Settings, table: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from collections.abc import Mapping as MappingType
 from dataclasses import dataclass
 
@@ -35,9 +36,15 @@ class Remapped:
 
 
 def remap(
-    settings: Settings, table: str, master: str | None = None, conf: MappingType[str, str] | None = None
+    settings: Settings,
+    table: str,
+    master: str | None = None,
+    conf: MappingType[str, str] | None = None,
+    say: Callable[[int], None] = lambda _: None,
 ) -> Remapped:
     """Has a joined target derived anew by the run's next batch, or a row-wise one get rows of its next function.
+
+    ``say`` is told how many bytes a row-wise target's table takes, before anything is done.
 
     Raises ``MappingError`` for a table that no mapping makes, or a next function that can't be used;
     ``RequestError``.
@@ -49,6 +56,7 @@ def remap(
     refuse_half(settings)
     core.check_next(parts, table)
     size, leader, step = table_bytes(settings, table), look(settings).leader, step_hook(os.environ)
+    say(size)
     beside = core.ask(target_besides(settings, step), peek(settings), table, step)
     return Remapped(True, size, leader, beside)
 

@@ -123,6 +123,15 @@ def test_several_queries_in_a_file_and_functions_beside_it(spark: SparkSession, 
     assert [t.name for t in load_mapping(path.parent / "summary.sql", lambda: spark)] == ["summary", "note"]
 
 
+def test_a_query_may_be_the_next_one_of_its_target(spark: SparkSession, write: Write) -> None:
+    following = f"{HEAD.replace('target', 'next')}SELECT order_id, 2 AS total FROM orders;\n"
+    mapping = load_mapping(write(f"{HEAD}SELECT order_id FROM orders;\n{following}"), lambda: spark)
+    assert [one.name for one in mapping] == ["summary"]
+    assert mapping.nexts["summary"].where().endswith("summary.sql:4")
+    with pytest.raises(MappingError, match="two next functions"):
+        load_mapping(write(f"{HEAD}SELECT order_id FROM orders;\n{following}{following}"), lambda: spark)
+
+
 def test_the_unit_test_helper_runs_a_query(spark: SparkSession, write: Write) -> None:
     mapping = load_mapping(write(HEAD + GRAIN + JOIN))
     lines = [{"order_id": 1, "amount": 2}, {"order_id": 1, "amount": 3}, {"order_id": 9, "amount": 4}]
