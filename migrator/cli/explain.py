@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import click
@@ -13,6 +14,7 @@ from migrator.errors import ConfigError, MappingError, together
 from migrator.run.mapping_checks import CLOSE
 from migrator.run.migration import Parts, plans
 from migrator.wiring import parts as wiring
+from migrator.wiring.in_force import load_applied
 from transforms.load import read_mapping
 from transforms.on_spark.explained import explained, optimized
 from transforms.registry import Mapping
@@ -31,7 +33,9 @@ def explain(
 
     Reads the structure of both sides, changes nothing.
     """
-    parts = wiring.parts(configuration.load(config), master, spark_options(conf), read_mapping)
+    settings = configuration.load(config)
+    load = partial(load_applied, settings, load=read_mapping)
+    parts = wiring.parts(settings, master, spark_options(conf), load)
     known = list(dict.fromkeys([*(target.name for target in parts.mapping.targets), *parts.mapping.gaps]))
     if table is not None and table not in known:
         if parts.mapping.broken:

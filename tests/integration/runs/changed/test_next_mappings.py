@@ -11,10 +11,12 @@ from pyspark.sql import SparkSession
 from migrator.config import project as configuration
 from migrator.errors import MappingError, RequestError
 from migrator.model.progress import Phase, Remap
+from migrator.wiring.coordination import look
 from migrator.wiring.target import peek
 from scenarios.bench.orders.old_schema import OrderWriters, create
 from tests.integration import run_project
 from tests.integration.run_project import Project, scenario_database
+from tests.integration.waiting import await_true
 from tests.servers import Database
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
@@ -229,6 +231,47 @@ def test_what_cannot_come_into_force_is_refused_by_name(
     assert "migrator remap late --abort" in caught.value.remedy
     project.command("remap", "late", "--abort")
     project.run_here()
+    assert rows(project) == made_by(project, BEFORE)
+
+
+@pytest.mark.slow
+def test_a_standby_that_takes_over_ends_it(project: Project) -> None:
+    settings = configuration.load(project.config)
+    project.command("remap", "late")
+    first = project.process("run", "--plain", "--ha", crash_at="remap.merged")
+    await_true(lambda: bool(look(settings).leader), "somebody leads")
+    second = project.process(*UNTIL, "--ha")
+    first.communicate(timeout=180)
+    said, _ = second.communicate(timeout=180)
+    assert (first.returncode, second.returncode) == (-9, 0), said
+    assert rows(project) == made_by(project, AFTER)
+    assert remaps(project) == (Remap("late", "", Phase.IN_FORCE),)
+
+
+@pytest.mark.slow
+def test_beside_a_leader_it_is_asked_for_and_given_up_and_the_next_start_sees_it(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = configuration.load(project.config)
+    leads = project.process("run", "--plain")
+    try:
+        await_true(lambda: bool(look(settings).leader), "somebody leads")
+        capsys.readouterr()
+        project.command("remap", "late")
+        assert "leads, and doesn't know of it: stop the run and start it again" in capsys.readouterr().out
+        project.old.execute("UPDATE orders SET customer = customer + 1 WHERE id % 2 = 0")
+        await_true(lambda: rows(project) == made_by(project, BEFORE), "the change is there")
+        assert remaps(project) == (Remap("late", BESIDE, Phase.FILLING),), "batches keep it"
+        project.command("remap", "late", "--abort")
+        assert "fills the table beside until it starts again" in capsys.readouterr().out
+        with pytest.raises(RequestError, match="its table beside is still there"):
+            project.command("remap", "late")
+    finally:
+        leads.terminate()
+        leads.communicate(timeout=120)
+    project.run_here()
+    assert tables(project) == {"late"}
+    assert remaps(project) == ()
     assert rows(project) == made_by(project, BEFORE)
 
 
