@@ -33,6 +33,11 @@ pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
 FIRST = ("label", "sales")
 ALL = (*FIRST, "order_summary")
 LABELS = 2_000
+NEXT_LABEL = """
+@mapping.next("label", key="category_id")
+def next_label(category):
+    return category.select("category_id", F.upper("name").alias("name"))
+"""
 
 
 class Story:
@@ -105,6 +110,7 @@ def test_a_migration_lives_through_all_that_changes_and_ends_equal(
     a_column_that_is_read_is_renamed(story)
     a_table_is_swapped(story, engine)
     the_joined_target_is_mapped_otherwise(story)
+    the_row_wise_target_is_mapped_otherwise(story)
     rows_are_bad_and_mended(story)
 
     after = rows_dumped(project)
@@ -158,6 +164,17 @@ def the_joined_target_is_mapped_otherwise(story: Story) -> None:
     with pytest.raises(MappingError, match="order_summary"):
         story.project.run_here()
     assert story.project.command("remap", "order_summary", "--reason", "names are capitals") == 0
+    story.run()
+    story.holds(*ALL)
+
+
+def the_row_wise_target_is_mapped_otherwise(story: Story) -> None:
+    """Its readers see small letters until all capitals are there."""
+    file = story.project.config.parent / "mapping.py"
+    file.write_text(file.read_text() + NEXT_LABEL)
+    assert story.project.command("remap", "label", "--reason", "labels are capitals") == 0
+    story.holds(*ALL)
+    story.oracle["label"] = "SELECT category_id, upper(name) FROM category"
     story.run()
     story.holds(*ALL)
 
