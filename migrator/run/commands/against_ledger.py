@@ -8,6 +8,7 @@ from dataclasses import replace
 from migrator.errors import MigratorError
 from migrator.model.finding import Finding
 from migrator.model.ledger import Ledger
+from migrator.model.table import TableId
 from migrator.model.target import TargetTable
 from migrator.run.migration import Parts, carried_by
 from transforms.analysis.plan import MappingPlan
@@ -27,12 +28,16 @@ def against_ledger(
     if ledger is None or parts.late is None:
         return []
     derived: list[str] = []
+    joining: list[str] = []
 
     def keep(act: str, detail: str) -> None:
         if act == "derive anew":
             derived.append(detail)
 
-    looking = replace(parts.late, forget_filled=lambda _: True, keep=keep)
+    def begin(target: str, tables: Sequence[TableId]) -> None:
+        joining.append(f"all rows of {', '.join(map(str, tables))} once more, for {target}")
+
+    looking = replace(parts.late, forget_filled=lambda _: True, keep=keep, begin=begin)
     try:
         carried = carried_by(replace(parts, late=looking), ledger.checkpoint, targets, plans)
     except MigratorError as error:
@@ -48,6 +53,10 @@ def against_ledger(
                 "put back what was changed if it wasn't meant",
             )
             for text in derived
+        ),
+        *(
+            _warning(f"the next start reads {text}", "take the target out of the mapping if it wasn't meant")
+            for text in joining
         ),
     ]
 

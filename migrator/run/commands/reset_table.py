@@ -7,8 +7,7 @@ for whoever is killed in the middle:
 killed after          then
 ====================  ==============================================================================================
 the ledger            it says that the target was never given a row, and the target has some: a run refuses by name
-the rows              rows of its source tables went by without it, and nobody has asked for them: a run refuses by
-                      name
+the rows              rows of its source tables went by without it, and nobody has asked for them: the next run does
 the dump request      done: the next run brings the rows again
 ====================  ==============================================================================================
 

@@ -37,7 +37,8 @@ class LateTargets:
         filled: returns the joined targets that are in step with the mirror; one that an operator has had forgotten
             (`migrator remap`) isn't among them.
         besides: tables beside targets, which next mappings fill.
-        begin: has the rows of one of those asked for, from source tables, and what it has removed first.
+        begin: has all rows of source tables asked for, for a target that has none, or for one of those beside: what
+            that has goes first.
     """
 
     holds_rows: Callable[[str], bool]
@@ -48,7 +49,7 @@ class LateTargets:
     keep: Callable[[str, str], None] = lambda act, detail: None
     filled: Callable[[], Collection[str]] = tuple
     besides: Collection[str] = ()
-    begin: Callable[[str, Sequence[TableId]], None] = lambda beside, tables: None
+    begin: Callable[[str, Sequence[TableId]], None] = lambda target, tables: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +118,8 @@ def carry_over(
         if name in joined:
             refilled.append(name)  # from the mirror, which has all that it needs, or will once it is dumped
             continue
-        asked = _asked(late, applied, book, name, needed)
-        if name not in late.besides and (late.holds_rows(name) or len(asked) < len(needed)):
+        asked, lacks = _asked(late, applied, book, name, needed, joins=name not in anew)
+        if lacks:
             why = Why.REPLACED if name in replaced & anew else Why.CHANGED if name in anew else Why.ADDED
             said = compared[name].said() if name in compared else ""
             incomplete.append(Incomplete(name, why, tuple(needed), said))
@@ -136,14 +137,29 @@ def carry_over(
 
 
 def _asked(
-    late: LateTargets, applied: Checkpoint, book: Callable[[], RequestBook], name: str, needed: list[TableId]
-) -> dict[TableId, str]:
-    """Returns the request of each table that will bring all rows. Those of a table beside are asked for."""
-    asked = asked_for(applied, book(), needed)
-    if name in late.besides and (late.holds_rows(name) or len(asked) < len(needed)):
+    late: LateTargets,
+    applied: Checkpoint,
+    book: Callable[[], RequestBook],
+    name: str,
+    needed: list[TableId],
+    joins: bool,
+) -> tuple[dict[TableId, str], bool]:
+    """Returns the request of each table that will bring all rows, and whether the target can't go on all the same.
+
+    The rows of a table beside are asked for, and those of a target that joins without any: nobody else has a say in
+    them. An operator has to decide about rows that are there, or were.
+
+    Args:
+        joins: whether the target is new, or was put back.
+    """
+    holds, asked = late.holds_rows(name), asked_for(applied, book(), needed)
+    beside = name in late.besides
+    if not beside and (holds or not joins):
+        return asked, holds or len(asked) < len(needed)
+    if len(asked) < len(needed) or (beside and holds):
         late.begin(name, needed)
         asked = asked_for(applied, book(), needed)
-    return asked
+    return asked, False
 
 
 def _unasked(late: LateTargets, names: set[str]) -> set[str]:

@@ -46,7 +46,9 @@ def refusal(found: Sequence[Incomplete]) -> MigratorError:
     tables = sorted({table for one in ours for table in one.tables})
     others = ", ".join(f"{one.target} ({one.why.value})" for one in found if one.why is not why)
     more = f". The next start tells the same of {others}" if others else ""
-    anew = _anew(ours, tables)
+    anew = _anew(
+        ours, tables if why is not Why.ADDED else ()
+    )  # rows of one that joins without any are asked for
     accepted = " --accept-mapping ".join(names)
     if why is Why.REPLACED:
         return TargetError(

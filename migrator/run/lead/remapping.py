@@ -59,27 +59,35 @@ class Remapping:
     def late(
         self, late: LateTargets | None, requests: RequestStore, known: Sequence[Checkpoint]
     ) -> LateTargets | None:
-        """Actions on targets that join later, those tables among them.
+        """Actions on targets that join later, those tables among them: their rows are asked for.
 
         Args:
             late: for all others.
             requests: where their rows are asked for.
             known: the ledger's checkpoint and the event log's, which know of requests that a lost book doesn't.
         """
-        if late is None or not filling(self.remaps):
-            return late
+        if late is None:
+            return None
         names = frozenset(one.beside for one in filling(self.remaps))
-        return replace(late, besides=names, begin=partial(self._begin, requests, known))
+        return replace(late, besides=names, begin=partial(self._begin, late, requests, known))
 
     def _begin(
-        self, requests: RequestStore, known: Sequence[Checkpoint], beside: str, tables: Sequence[TableId]
+        self,
+        late: LateTargets,
+        requests: RequestStore,
+        known: Sequence[Checkpoint],
+        target: str,
+        tables: Sequence[TableId],
     ) -> None:
-        """Empties a table beside, and has all rows of source tables dumped. What it had asked for before is given
-        up."""
-        if self.port is None:
-            return
-        self.port.empty(self.epoch, beside)
-        old = {name for checkpoint in known for name in awaited_requests(checkpoint, beside)}
+        """Has all rows of source tables dumped for a target that lacks them; a table beside is emptied first.
+
+        What it had asked for before is given up.
+        """
+        if self.port is not None and any(one.beside == target for one in filling(self.remaps)):
+            self.port.empty(self.epoch, target)
+        else:
+            late.keep("ask for rows", f"{target}: {', '.join(map(str, tables))}")
+        old = {name for checkpoint in known for name in awaited_requests(checkpoint, target)}
         last = max((number_of(name) for checkpoint in known for name in checkpoint.dumps_named()), default=0)
 
         def asked(book: RequestBook) -> RequestBook:

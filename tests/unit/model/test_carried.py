@@ -168,20 +168,28 @@ def test_a_table_beside_has_its_rows_asked_for_once_and_anew_when_its_mapping_is
     assert target.begin(a=(T,), b=(T, U)).awaited == (("b", T, "r3.1"), ("b", U, "r3.1"))
 
 
-def test_a_late_target_is_refused_with_the_tables_that_must_be_asked_for() -> None:
+def test_a_late_target_has_its_rows_asked_for_unless_somebody_has_asked() -> None:
     target = Target(None)
     target.run(a=(T,))
-    assert (
-        "empty the table (b), ask for the rows: migrator dump start --table t --table u;"
-        in target.refuses("target table b", a=(T,), b=(T, U, V))
-    )
     target.ask(T)
-    target.refuses("target table b", a=(T,), b=(T, U))
     target.ask(U, scope=Scope(predicate="k > 1"))
     target.ask(U, doubts=(Doubt("a", (("1",),)),))
-    target.refuses("target table b", a=(T,), b=(T, U))
-    target.ask(U)
-    target.run(a=(T,), b=(T, U))
+    target.run(a=(T,), b=(T, U, V))
+    assert target.begun == [("b", (T, U))], "V is dumped for the first time"
+    target.run(a=(T,), b=(T, U, V))
+    target.run(a=(T,), c=(V,))
+    assert len(target.begun) == 1
+
+
+def test_a_late_target_with_rows_is_refused() -> None:
+    target = Target(None)
+    target.run(a=(T,))
+    target.rows.add("b")
+    remedy = target.refuses("target table b", a=(T,), b=(T, U, V))
+    assert remedy.startswith("empty the table (b); then start again")
+    assert not target.begun
+    target.rows.discard("b")
+    target.run(a=(T,), b=(T, U, V))
 
 
 def test_rows_of_its_own_are_refused_whatever_was_asked_for() -> None:
@@ -200,7 +208,7 @@ def test_a_dump_that_was_begun_before_the_target_joined_brings_it_too_little() -
     name = target.ask(T)
     assert target.checkpoint is not None
     target.checkpoint = replace(target.checkpoint, requests=(TableDump(T, chunks=1, request=name),))
-    target.refuses("target table b", a=(T,), b=(T,))
+    assert target.begin(a=(T,), b=(T,)).awaited == (("b", T, "r2.1"),)
 
 
 @pytest.mark.parametrize("end", [RequestState.DONE, RequestState.CANCELLED, RequestState.FAILED])
@@ -416,6 +424,7 @@ def test_a_joined_target_that_was_made_again_needn_t_be_asked_for() -> None:
 def test_targets_that_are_refused_for_another_reason_are_named_too() -> None:
     target = described("1", Filter="1")
     target.content, target.outline = "2", outline(Filter="2")
+    target.rows.add("d")
     with pytest.raises(MappingError) as caught:
         target.begin(b=(T,), d=(T,))
     assert caught.value.where == "target table b"
@@ -633,7 +642,9 @@ def test_no_target_goes_on_after_a_batch_without_it_or_with_another_mapping(
             assert whole is not None
             assert not names <= whole
             continue
-        names -= {(name, version) for name, version in names if name in target.forgotten}
+        assert target.checkpoint is not None
+        filled = {*target.forgotten, *(name for name, _, _ in target.checkpoint.awaited)}
+        names -= {(name, version) for name, version in names if name in filled}
         assert whole is None or names <= whole
         if whole is not None and target.forgotten:
             kept = {name for name, _ in whole if name.startswith("j")}
