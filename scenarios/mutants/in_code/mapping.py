@@ -57,8 +57,7 @@ MAPPING = (
         ("rows of another mapping are read again unasked", "if not beside and (holds or not joins):", "if not beside and holds:"),
         ("a target that joins gets changes only", "        late.begin(name, needed)\n", "        pass\n"),
         ("an accepted mapping leaves no trace", 'late.keep("accept", ', "str("),
-        ("rows of a former next mapping stay beside", "if name in late.besides and (late.holds_rows(name) or len(asked) < len(needed)):",
-            "if name in late.besides and len(asked) < len(needed):"),
+        ("rows of a former next mapping stay beside", "if len(asked) < len(needed) or (beside and holds):", "if len(asked) < len(needed):"),
     ),
     *mutants_of(
         "migrator/model/remaps/remap.py", _REMAPPING,
