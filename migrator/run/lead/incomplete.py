@@ -65,8 +65,8 @@ def refusal(found: Sequence[Incomplete]) -> MigratorError:
             "the mapping of a target was changed, or its schema, after rows of it had been applied",
             where=where,
             cause=f"{differing}. Rows mapped before would stay as they are{more}",
-            remedy=f"{anew}. Or put back what was changed; or, if rows mapped so far are what it makes of them,"
-            f" say so: migrator run --accept-mapping {accepted} --reason '...'",
+            remedy=f"{anew}. Or put back what was changed{_beside(ours)}; or, if rows mapped so far are what it makes"
+            f" of them, say so: migrator run --accept-mapping {accepted} --reason '...'",
         )
     return MappingError(
         "a target was added to the mapping, or put back, after rows of its source tables had been applied",
@@ -74,6 +74,17 @@ def refusal(found: Sequence[Incomplete]) -> MigratorError:
         cause=f"rows of {', '.join(map(str, tables)) or 'its source tables'} went by without it; it would get changes"
         f" only{more}",
         remedy=f"{anew}. Or take the target out of the mapping",
+    )
+
+
+def _beside(found: Sequence[Incomplete]) -> str:
+    """Returns how readers of row-wise targets go on meanwhile."""
+    row_wise = [one.target for one in found if not one.joined]
+    if not row_wise:
+        return ""
+    return (
+        ", and declare the changed function beside it with @mapping.next: migrator remap"
+        f" {' and migrator remap '.join(row_wise)} then brings its rows while readers see those of before"
     )
 
 
