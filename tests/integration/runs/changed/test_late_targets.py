@@ -89,7 +89,7 @@ def accepting(project: Project, target: str) -> None:
 @pytest.mark.parametrize(
     "project", ["new_pg", pytest.param("new_mysql", marks=pytest.mark.slow)], indirect=True
 )
-def test_a_late_target_gets_all_rows_and_one_that_came_back_once_its_old_ones_are_gone(
+def test_a_late_target_gets_all_rows_once_old_ones_are_gone(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
     mapped(project, ALWAYS, LATE)
