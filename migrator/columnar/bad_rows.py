@@ -14,6 +14,9 @@ from migrator.model.progress import BadRow
 from migrator.model.target import TargetTable
 
 _ROW_TEXT = 1000
+_NULL = "\0"
+"""The text of a key's column without a value: two rows of such keys aren't one row."""
+_NO_TEXT = (pa.ArrowInvalid, pa.ArrowNotImplementedError)
 KeyText = tuple[str, ...]
 
 
@@ -80,7 +83,11 @@ class WithoutRow:
 
 
 def key_texts(rows: pa.Table, key: Sequence[str]) -> list[KeyText]:
-    """The keys of all rows as text: numbers, texts and dates as most servers print them."""
+    """The keys of all rows as text: numbers, texts and dates as most servers print them, bytes as hexadecimal digits.
+
+    One value has one text, whatever other rows are beside it, and two values never have the same:
+    ``transforms.casts.parsed`` reads the value back. NULL is a text that no ledger can have.
+    """
     return list(zip(*(_texts(rows[name]) for name in key), strict=True))
 
 
@@ -90,11 +97,25 @@ def key_at(rows: pa.Table, key: Sequence[str], row: int) -> KeyText:
 
 
 def _texts(values: pa.ChunkedArray) -> list[str]:
+    kind = values.type
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        found = [None if value is None else value.hex() for value in values.to_pylist()]
+    else:
+        try:
+            found = values.cast(pa.string()).to_pylist()
+        except _NO_TEXT:
+            found = [_text(value) for value in values]
+    return [_NULL if text is None else text for text in found]
+
+
+def _text(value: pa.Scalar) -> str | None:
+    """One value as it would be in a column that has a text for all of its own."""
+    if not value.is_valid:
+        return None
     try:
-        found = values.cast(pa.string()).to_pylist()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # bytes that are no text, nested types
-        found = [str(shown(value)) for value in values]
-    return ["" if text is None else text for text in found]
+        return str(value.cast(pa.string()).as_py())
+    except _NO_TEXT:  # dates that no calendar has, nested types
+        return str(shown(value))
 
 
 class StillBad:
@@ -157,8 +178,8 @@ def set_aside(rows: RowsOfTable, key: KeyText) -> WithoutRow | None:
     """
     chunk, before, after, name = here(rows.chunk), rows.before, rows.after, list(rows.table.key)
     dumped, logged = _places(chunk, name, key), _places(after, name, key)
-    if any("\0" in text for text in key):
-        return None  # no ledger could name it
+    if any(_NULL in text for text in key):
+        return None  # no ledger could name it, or it names no row
     vanishes = before is not None and key in key_texts(before, name)
     if dumped and (logged or vanishes):
         return WithoutRow(_without(chunk, dumped), before, after, None)

@@ -39,6 +39,8 @@ RUN = (
         ("a dump row that was deleted since goes aside", "if dumped and (logged or vanishes):", "if dumped and logged:"),
         ("an older dump row is taken for the newest version", "if dumped and (logged or vanishes):", "if dumped and vanishes:"),
         ("of two rows of one key the first is bad", "if len(dumped) + len(logged) != 1:", "if not dumped and not logged:"),
+        ("NULL in a key looks like a text", "_NULL if text is None else text", '"" if text is None else text'),
+        ("a key of bytes is told by its ends", "None if value is None else value.hex()", "None if value is None else value[:8].hex()"),
         ("other rows go with the bad one", "kept[list(places)] = False", "kept[list(places)[0] :] = False"),
     ),
     *mutants_of(

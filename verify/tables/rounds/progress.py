@@ -23,7 +23,7 @@ Keys that are open after the last round stay set aside.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
 from typing import NamedTuple
@@ -53,6 +53,7 @@ from verify.tables.compare.compare import (
     stored,
     with_cells,
 )
+from verify.tables.compare.normalise import mapped_text
 from verify.tables.sweeps.bucket_look import BucketPlan
 from verify.tables.sweeps.chunk_choice import ChunkPlan
 from verify.tables.sweeps.grain_buckets import Bucket
@@ -313,10 +314,17 @@ class TableProgress:
             return 0
         names = key_names(self.shape)
         keys = {
-            f"__bad_{i}": pa.array([one.key[one.columns.index(name)] for one in self.bad_rows], pa.string())
-            for i, name in enumerate(self.shape.key)
+            name: pa.array([one.key[one.columns.index(name)] for one in self.bad_rows], pa.string())
+            for name in self.shape.key
         }
-        wanted = differing.sparkSession.createDataFrame(pa.table(keys))
+        texts = differing.sparkSession.createDataFrame(pa.table(keys))
+        # The ledger has dates and numbers as servers print them, bytes as digits; here each has its canonical text.
+        by_name = {
+            column.name: replace(column, printed=None) if column.base in ("bytea", "bool") else column
+            for column in self.columns
+        }
+        canonical = mapped_text(texts, [by_name[name] for name in self.shape.key])
+        wanted = texts.select(*(text.alias(f"__bad_{i}") for i, text in enumerate(canonical)))
         same = [F.col(name).eqNullSafe(F.col(f"__bad_{i}")) for i, name in enumerate(names)]
         condition = reduce(lambda a, b: a & b, same)
         return differing.where(F.col(STATUS) == MISSING).join(wanted, condition, "left_semi").count()

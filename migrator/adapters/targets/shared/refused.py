@@ -81,23 +81,21 @@ def check_once(batch: Sequence[TargetRows]) -> None:
         raise TargetError(f"a batch names the target table {twice[0]} twice", where=str(twice[0]))
 
 
-def first_refused(first: int, last: int, refused: Callable[[int, int], bool]) -> int | None:
+def first_refused(first: int, last: int, refused: Callable[[int, int], bool | None]) -> int | None:
     """The first row from ``first`` to ``last`` (exclusive) that a server refuses, by halves; None when it doesn't
     refuse again.
 
-    ``refused``: tries the rows from, to (exclusive). Twice the work of all rows at most.
+    ``refused``: tries the rows from, to (exclusive); None where it meets another refusal, which hides whether there
+    is this one. Twice the work of all rows at most, and as much again for each row that hides it.
     """
-    if first == last or not refused(first, last):
+    if first == last:
         return None
-    while last - first > 1:
-        middle = (first + last) // 2
-        if refused(first, middle):
-            last = middle
-        elif refused(middle, last):
-            first = middle
-        else:
-            return None
-    return first
+    said = refused(first, last)
+    if said is False or last - first == 1:
+        return first if said else None
+    middle = (first + last) // 2
+    found = first_refused(first, middle, refused)
+    return first_refused(middle, last, refused) if found is None else found
 
 
 def not_as_written(

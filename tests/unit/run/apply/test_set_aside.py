@@ -237,6 +237,15 @@ def test_two_rows_of_one_key_are_no_bad_row() -> None:
     assert set_aside(rows, ("1",)) is None
 
 
+def test_of_a_dump_row_and_a_log_row_that_is_new_the_log_row_is_tried() -> None:
+    rows = TargetRows(ITEM, table([(1, "a")]), None, table([(1, "b")]), False)
+    found = set_aside(rows, ("1",))
+    assert found is not None
+    assert (found.text, found.after) == (None, rows.after)
+    assert found.chunk is not None
+    assert found.chunk.num_rows == 0
+
+
 def test_a_key_that_no_ledger_can_name_is_not_set_aside() -> None:
     table_of_texts = pa.table({"id": ["a\0", "b"], "name": ["x", "y"]})
     rows = TargetRows(ITEM, None, None, table_of_texts, False)
@@ -307,8 +316,27 @@ def test_tied_tables_are_refused_by_name_and_joined_targets_are_not() -> None:
 
 def test_keys_as_text() -> None:
     rows = pa.table({"a": [1, None], "b": ["x", "y"], "c": [b"\xff", b"ok"]})
-    assert key_texts(rows, ["a", "b"]) == [("1", "x"), ("", "y")]
-    assert key_texts(rows, ["c"])[0] == ("b'\\xff'",)
+    assert key_texts(rows, ["a", "b"]) == [("1", "x"), ("\0", "y")]
+    assert key_texts(rows, ["c"]) == [("ff",), ("6f6b",)]
+    beyond = pa.array([2**31 - 1, 18_750], pa.int32()).cast(pa.date32())
+    for values in (pa.array([b"ok", b"\xff", b"a" * 90 + b"\xff"]), beyond):
+        column = pa.table({"k": values})
+        alone = [key_texts(column.slice(row, 1), ["k"])[0] for row in range(len(values))]
+        assert key_texts(column, ["k"]) == alone, "a key has one text, whatever others are beside it"
+
+
+def test_long_keys_of_bytes_that_differ_in_the_middle_are_two_keys() -> None:
+    one, other = (b"\xff" * 40 + middle + b"\xff" * 40 for middle in (b"a", b"b"))
+    assert len(set(key_texts(pa.table({"k": [one, other]}), ["k"]))) == 2
+
+
+def test_a_row_without_a_whole_key_is_not_set_aside() -> None:
+    """Two of them would have one record, and the delete of one would settle the other's."""
+    after = pa.table({"id": pa.array([None], pa.string()), "name": ["x"]})
+    rows = TargetRows(ITEM, None, None, after, False)
+    assert set_aside(rows, key_texts(after, ["id"])[0]) is None
+    held = BadRow("item", ("id",), ("",), "p", 1, "r", "x")
+    assert still_bad([held], [rows], ()) == (held,)
 
 
 @pytest.mark.parametrize("joined", [False, True])

@@ -1,7 +1,7 @@
 """Turns a server's refusal into a ``TargetError`` that names table, constraint or column, and the row's key.
 
-The server names line and column of what it loads; of a duplicate it names the values. For the rest the row is found
-by trying halves of the staged rows inside a savepoint.
+The server names line and column of what it loads. Of a duplicate the row is the first that is refused beside those
+before it; for the rest it is found by trying halves of the staged rows inside a savepoint.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from migrator.adapters.targets.mysql.session import Session
 from migrator.adapters.targets.shared.refused import CORRECT_REMEDY, first_refused, temporary
 from migrator.adapters.targets.shared.rows import TELL_APART_REMEDY, compared_by, duplicate
 from migrator.columnar.bad_rows import key_at
-from migrator.columnar.shown import key_text
 from migrator.connections.mysql.settings import PACKET_OVERFLOW
 from migrator.errors import CORRECTED_MAPPING, TargetError, of_row
 
@@ -78,10 +77,13 @@ def not_merged(
             remedy=f"GRANT SELECT, INSERT, UPDATE, DELETE ON {prepared.merge.target} to the migration's user",
         )
     if refusal.code == DUPLICATE:
-        return _not_unique(session, refusal, prepared, staged)
+        row, found = _first_in_order(session, refusal, prepared, staged, build)
+        if found.code == DUPLICATE:
+            return _not_unique(found, prepared, row)
+        refusal = found  # a row before it is bad by itself: that one is told first
     null = _BAD_NULL.match(refusal.message)
 
-    def refused(first: int, last: int) -> bool:
+    def refused(first: int, last: int) -> bool | None:
         statement = build(f" AND s.n >= {first:d} AND s.n < {last:d}")
         return _refused(session, refusal, lambda: session.run(statement))
 
@@ -89,18 +91,32 @@ def not_merged(
     return _row_error(refusal, prepared, row, null[1] if null else "", refusal.constraint())
 
 
-def _not_unique(session: Session, refusal: Refusal, prepared: Prepared, staged: str) -> TargetError:
+def _first_in_order(
+    session: Session, refusal: Refusal, prepared: Prepared, staged: str, build: Build
+) -> tuple[int | None, Refusal]:
+    """The first row that is refused beside those before it, and its refusal: what the server prints of values is cut,
+    and bytes are spelled. None where all are taken now."""
+    begin, end = _rows_in(prepared, staged)
+    taken, refused, found = begin, end + 1, refusal
+    while refused - taken > 1:
+        middle = (taken + refused) // 2
+        statement = build(f" AND s.n >= {begin:d} AND s.n < {middle:d}")
+        met = _met(session, lambda statement=statement: session.run(statement))  # type: ignore[misc]
+        if met is None:
+            taken = middle
+        else:
+            refused, found = middle, met
+    return (taken if taken < end else None), found
+
+
+def _not_unique(refusal: Refusal, prepared: Prepared, row: int | None) -> TargetError:
     values, index = refusal.duplicate()
     names = dict(prepared.structure.indexes).get(index, ())
     shown = f"({', '.join(names)})=({values})"
-    key, ours = "", None
-    if names and set(names) <= set(prepared.merge.written):
-        found = session.rows(prepared.merge.keys_with(staged, names), [values])
-        key = key_text(prepared.merge.key, list(found[0])) if found else ""
-        if found and set(names) != set(
-            prepared.merge.key
-        ):  # else two source rows have one key: neither is bad
-            ours = tuple(map(str, found[0]))
+    key = "" if row is None else prepared.key_of(row)
+    ours = None
+    if row is not None and names and set(names) != set(prepared.merge.key):
+        ours = key_at(prepared.source, prepared.merge.key, row)  # else two source rows have one key
     storages = [prepared.structure.column(name) for name in names]
     compares = compared_by(
         [
@@ -143,14 +159,21 @@ def _rows_in(prepared: Prepared, staged: str) -> tuple[int, int]:
     return next((place[1:] for place in prepared.staged() if place[0] == staged), (0, 0))
 
 
-def _refused(session: Session, refusal: Refusal, attempt: Callable[[], object]) -> bool:
+def _refused(session: Session, refusal: Refusal, attempt: Callable[[], object]) -> bool | None:
+    """Tells whether an attempt is refused likewise; None where it is refused for something else."""
+    met = _met(session, attempt)
+    return False if met is None else met.code == refusal.code or None
+
+
+def _met(session: Session, attempt: Callable[[], object]) -> Refusal | None:
+    """Returns the refusal that an attempt meets, which is undone; None where it meets none."""
     session.run(f"SAVEPOINT {_PROBE}")
-    same = False
+    met = None
     try:
         attempt()
     except Refusal as found:
         if found.retryable():  # the transaction may be over: a statement now would be in another one
             raise
-        same = found.code == refusal.code
+        met = found
     session.run(f"ROLLBACK TO SAVEPOINT {_PROBE}")
-    return same
+    return met

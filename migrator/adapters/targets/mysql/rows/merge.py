@@ -233,12 +233,6 @@ class Merge:
             one, other = f"CAST({one} AS BINARY)", f"CAST({other} AS BINARY)"
         return f"{one} <=> {other}"
 
-    def keys_with(self, staged: str, names: Sequence[str]) -> str:
-        """Finds the key of a staged row by the values of a unique index, as a duplicate's report prints them."""
-        texts = _texts(f"s.{self._place(name)}" for name in self.key)
-        same = ", ".join(f"s.{self._place(name)}" for name in names)
-        return f"SELECT {texts} FROM {staged} s WHERE CONCAT_WS('-', {same}) = %s LIMIT 1"
-
     def staged_orphan(self, staged: str, key: ForeignKey) -> str:
         """Finds a row just written whose foreign key has no parent: its key's, then the foreign key's values."""
         texts = _texts(f"t.{quoted(name)}" for name in (*self.key, *key.child_columns))

@@ -49,6 +49,14 @@ JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indexrelid AND a.attnum = k.pla
 LEFT JOIN pg_catalog.pg_collation l ON l.oid = k.collated
 WHERE i.indrelid = pg_catalog.to_regclass($2::text) ORDER BY k.place
 """
+_INDEXED = """
+SELECT a.attname::text
+FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid AND c.relname = $1::text
+CROSS JOIN LATERAL pg_catalog.unnest(i.indkey::pg_catalog.int2[]) WITH ORDINALITY k(number, place)
+LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number AND k.number > 0
+WHERE i.indrelid = pg_catalog.to_regclass($2::text) AND k.place <= i.indnkeyatts ORDER BY k.place
+"""
+"""The columns of an index; NULL for an expression."""
 
 
 def explained(session: Session, refusal: Refusal, prepared: Prepared, offset: int = 0) -> TargetError:
@@ -118,8 +126,18 @@ def _function(session: Session, refusal: Refusal) -> str:
     return str(named[0][0]) if len(named) == 1 else ""
 
 
-def not_kept(prepared: Prepared, column: str, row: Sequence[object]) -> TargetError:
-    """A staged value that the server would round or cut. ``row``: the key's values, then the value, as text."""
+def not_kept(
+    session: Session, prepared: Prepared, column: str, row: Sequence[object], query: str
+) -> TargetError:
+    """A staged value that the server would round or cut.
+
+    Args:
+        session: in the open transaction.
+        prepared: the rows.
+        column: the value's.
+        row: the key's values, then the value, as text.
+        query: finds it among the staged rows.
+    """
     storage, key = prepared.structure.column(column), prepared.structure.table.key
     kind = "" if storage is None else storage.column.native_type
     text = str(row[-1])
@@ -131,7 +149,7 @@ def not_kept(prepared: Prepared, column: str, row: Sequence[object]) -> TargetEr
         remedy="round or cut it in the mapping if that is meant, or give the column a wider type; positions are kept,"
         f" nothing was written{CORRECTED_MAPPING}",
     )
-    return of_row(error, str(prepared.id), tuple(map(str, row[:-1])))
+    return _of_place(error, prepared, _place_found(session, prepared, query))
 
 
 def _not_unique(session: Session, refusal: Refusal, prepared: Prepared) -> TargetError:
@@ -145,11 +163,48 @@ def _not_unique(session: Session, refusal: Refusal, prepared: Prepared) -> Targe
         remedy="correct the mapping so that each source row has its own key, or remove the foreign row and repair"
         f"{CORRECTED_MAPPING}",
     )
-    table = prepared.structure.table
-    if found is None or set(found[1].split(", ")) == set(table.key):
+    names = [row[0] for row in session.rows(_INDEXED, [refusal.constraint, prepared.merge.target])]
+    unread = not names or any(name not in prepared.merge.written for name in names)
+    if found is None or unread or set(names) == set(prepared.structure.table.key):
         return error  # two source rows of one key: neither is bad by itself
-    ours = _values_of_key(session, refusal, prepared)
-    return of_row(error, str(prepared.id), tuple(map(str, ours)) if ours else None)
+    values = [_as_printed(prepared, str(name)) for name in names]
+    # The server puts commas between values, and texts may have some: rows of other values aren't meant.
+    query = f"SELECT DISTINCT {', '.join(values)} FROM {prepared.merge.staging} s WHERE {_printed(values)}"
+    if len(session.rows(query, [found[2]])) != 1:
+        return error
+    return _of_place(error, prepared, _place_found(session, prepared, query, found[2]))
+
+
+def _as_printed(prepared: Prepared, name: str) -> str:
+    """A staged value as the server prints one of the column: not as a cast to text does (booleans, blanks of
+    character(n))."""
+    storage, value = prepared.structure.column(name), prepared.merge.value(name)
+    stored = value if storage is None else f"CAST({value} AS {storage.cast})"
+    return f"pg_catalog.format('%s', {stored})"
+
+
+def _printed(values: Sequence[str]) -> str:
+    return " || ', ' || ".join(values) + " = $1::text"
+
+
+def _place_found(session: Session, prepared: Prepared, query: str, *parameters: str) -> int | None:
+    """The first of the rows that a query finds once they are staged: the server's text of a key may not be ours."""
+
+    def found(first: int, last: int) -> bool:
+        session.run(f"SAVEPOINT {quoted(_PROBE)}")
+        try:
+            session.run(f"DELETE FROM {prepared.merge.staging}")
+            session.load(prepared.merge.staging, prepared.for_staging(first, last))
+            return bool(session.rows(query, list(parameters)))
+        finally:
+            session.run(f"ROLLBACK TO SAVEPOINT {quoted(_PROBE)}")
+
+    return first_refused(0, prepared.source.num_rows, found)
+
+
+def _of_place(error: TargetError, prepared: Prepared, place: int | None) -> TargetError:
+    key = None if place is None else key_at(prepared.source, prepared.structure.table.key, place)
+    return of_row(error, str(prepared.id), key)
 
 
 def _row_error(refusal: Refusal, prepared: Prepared, key: str, row: int | None = None) -> TargetError:
@@ -164,7 +219,7 @@ def _row_error(refusal: Refusal, prepared: Prepared, key: str, row: int | None =
     )
     if row is None or not refusal.of_content():
         return error
-    return of_row(error, str(prepared.id), key_at(prepared.source, prepared.structure.table.key, row))
+    return _of_place(error, prepared, row)
 
 
 def _target_column(refusal: Refusal, prepared: Prepared) -> str:
@@ -200,14 +255,14 @@ def _row_by_halving(session: Session, refusal: Refusal, prepared: Prepared) -> i
     return first_refused(0, rows, lambda first, last: _refused(session, refusal, prepared, first, last))
 
 
-def _refused(session: Session, refusal: Refusal, prepared: Prepared, first: int, last: int) -> bool:
+def _refused(session: Session, refusal: Refusal, prepared: Prepared, first: int, last: int) -> bool | None:
     session.run(f"SAVEPOINT {quoted(_PROBE)}")
     try:
         session.run(f"DELETE FROM {prepared.merge.staging}")
         session.load(prepared.merge.staging, prepared.for_staging(first, last))
         session.run(prepared.merge.upsert(strict=False))
     except Refusal as found:
-        return found.sqlstate == refusal.sqlstate
+        return found.sqlstate == refusal.sqlstate or None
     finally:
         session.run(f"ROLLBACK TO SAVEPOINT {quoted(_PROBE)}")
     return False

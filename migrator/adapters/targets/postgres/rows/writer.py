@@ -217,13 +217,14 @@ class BatchWriter:
         for name, encoded in zip(one.merge.written, one.encoded, strict=True):
             if not encoded.lost:
                 continue
+            query = one.merge.lost(name, encoded.lost)
             try:
-                found = self._session.rows(one.merge.lost(name, encoded.lost))
+                found = self._session.rows(query)
             except Refusal as refusal:
                 self._session.run(f"ROLLBACK TO SAVEPOINT {_LOAD}")
                 raise explained(self._session, refusal, one) from None
             if found:
-                raise not_kept(one, name, found[0])
+                raise not_kept(self._session, one, name, found[0], query)
 
     def _merge(self, ordered: Sequence[Prepared], deletes_first: bool) -> None:
         if deletes_first:

@@ -1,0 +1,46 @@
+"""Keys that the ledger names as set aside are told from the missing ones, whatever the keys are of."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from migrator.model.progress import BadRow
+from transforms.registry import TargetMapping
+from verify.readers.snapshot import TargetColumnText
+from verify.tables.compare.compare import MISSING, STATUS, Shape, key_names
+from verify.tables.rounds.progress import TableProgress
+
+pytestmark = pytest.mark.spark
+
+KEYS = [
+    ("date", "18750", "2021-05-03"),
+    ("timestamp", "1614852003000003", "2021-03-04 10:00:03.000003"),
+    ("timestamptz", "1614852003000003", "2021-03-04 10:00:03.000003Z"),
+    ("numeric", "3.5", "3.500000"),
+    ("float8", "3.5", "3.5"),
+    ("bytea", "4441", "4441"),
+    ("bool", "true", "true"),
+    ("text", "k, 3) ", "k, 3) "),
+    ("uuid", "00000000-0000-0000-0000-00000000000a", "00000000-0000-0000-0000-00000000000A"),
+]
+"""Types of the target, a value's canonical text, and the text of it in the ledger."""
+
+
+@pytest.mark.parametrize(("base", "canonical", "named"), KEYS)
+def test_a_missing_key_that_is_set_aside_is_counted_as_such(
+    spark: SparkSession, base: str, canonical: str, named: str
+) -> None:
+    def no_longer(text: object) -> object:
+        raise AssertionError(f"the server would read {text} as another value")
+
+    columns = [TargetColumnText("k", base, base, False), TargetColumnText("n", "int4", "int4", False)]
+    if base in ("bytea", "bool"):
+        columns[0] = TargetColumnText("k", base, base, False, printed=no_longer)  # type: ignore[arg-type]
+    shape = Shape(("k", "n"), ("k",))
+    table = TableProgress(TargetMapping.__new__(TargetMapping), columns, shape)
+    found = {key_names(shape)[0]: [canonical, "other"], STATUS: [MISSING, MISSING]}
+    table.settled = [spark.createDataFrame(pa.table(found))]
+    table.bad_rows = (BadRow("t", ("k",), (named,), "p", 1, "r", "x"),)
+    assert table.missing_bad_rows() == 1
