@@ -229,6 +229,8 @@ class Migration:
                     return
                 self._reached = False
             except MigratorError as error:
+                if stopping.requested() and self._parts.reads_replaced and isinstance(error, ReplacedError):
+                    return  # the next start answers it by itself, as this one would have
                 if stopping.requested() or not self._may_start_again(error):
                     explained = self._recapture.explained(error)
                     if explained is error:
