@@ -164,7 +164,7 @@ class TransformJob:
         for plan in affected:
             chunk, (before, after) = chunks[plan.target.name].result(), deltas[plan.target.name].result()
             doubted = doubts.get(plan.target.name)
-            empty = emptied(plan, batch)
+            empty = emptied(plan, batch, known)
             if empty or any(part is not None and part.num_rows for part in (chunk, before, after, doubted)):
                 table = self._tables[plan.target.name]
                 strict = chunk is None and doubted is None and _dumped(plan, known)

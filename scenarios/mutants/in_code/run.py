@@ -29,6 +29,12 @@ RUN = (
         ("whoever wants to be asked isn't", "if not self._wanted:", "if False:"),
     ),
     *mutants_of(
+        "migrator/run/apply/emptied.py", ("tests/unit/run/apply/test_emptied_targets.py",),
+        ("a table that joins takes rows of others", "if rest and not gone & there:", "if rest and not gone:"),
+        ("what was dumped isn't known", "{dump.table.name for dump in known.dumps}", "set()"),
+        ("rows that are there still go", "if gone and rest:", "if False:"),
+    ),
+    *mutants_of(
         "migrator/columnar/bad_rows.py", _ASIDE,
         ("a later version that fits leaves the record", "one.key not in self._named[one.target]", "True"),
         ("a delete leaves the record", "parts = (here(rows.chunk), rows.before, rows.after,", "parts = (here(rows.chunk), None, rows.after,"),

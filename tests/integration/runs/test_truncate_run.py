@@ -137,7 +137,7 @@ def test_a_target_of_several_tables_stops_unless_all_of_them_are_emptied() -> No
     def batch(*tables: TableId) -> SimpleNamespace:
         return SimpleNamespace(emptied=lambda: set(tables))
 
-    assert emptied(plan, batch()) is False  # type: ignore[arg-type]
-    assert emptied(plan, batch(a, b)) is True  # type: ignore[arg-type]
+    assert emptied(plan, batch(), None) is False  # type: ignore[arg-type]
+    assert emptied(plan, batch(a, b), None) is True  # type: ignore[arg-type]
     with pytest.raises(MappingError, match=r"a was emptied by TRUNCATE, .* 'both' has rows"):
-        emptied(plan, batch(a))  # type: ignore[arg-type]
+        emptied(plan, batch(a), None)  # type: ignore[arg-type]
