@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from migrator.core.hold import MOST_ROWS
-from migrator.errors import RequestError
+from migrator.errors import MappingError, RequestError
 from migrator.model.chunk import MOST_LISTED
 from migrator.model.event import Key
 from migrator.model.requests.request import (
@@ -31,6 +31,7 @@ from migrator.ports.requests import RequestStore
 from migrator.run.migration import Parts, plans
 from transforms.analysis.key_origin import key_origin
 from transforms.analysis.plan import MappingKind, MappingPlan
+from transforms.registry import Mapping
 
 _WHOLE_NUMBERS = ("int8", "int16", "int32", "int64", "tinyint", "smallint", "int", "bigint")
 _DECIMAL = re.compile(r"decimal\(\d+,\s*(\d+)\)")
@@ -92,11 +93,12 @@ def repair_steps(parts: Parts, wanted: Sequence[Wanted], exact_texts: bool) -> l
 
     Raises ``MappingError``, ``SourceError``, ``TargetError``.
     """
+    asked = {table_keys.target: table_keys for table_keys in wanted}
+    _check_made(asked, parts.mapping)
     schemas, targets, found = plans(parts)
     by_name = {schema.id.name: schema for schema in schemas}
     tables = {table.id.name: table for table in targets}
     steps: list[RepairStep] = []
-    asked = {table_keys.target: table_keys for table_keys in wanted}
     # a doubted row stays while another row points at it
     for name in children_first(asked, targets):
         table_keys = asked[name]
@@ -116,6 +118,19 @@ def repair_steps(parts: Parts, wanted: Sequence[Wanted], exact_texts: bool) -> l
                 steps.append(_whole(parts, table, keys[first:], sources, listed))
                 break
     return steps
+
+
+def _check_made(asked: Iterable[str], mapping: Mapping) -> None:
+    """Raises ``MappingError`` for a target that left the mapping since its rows were found to be wrong."""
+    gone = [name for name in asked if name not in mapping]
+    if gone:
+        raise MappingError(
+            f"the mapping makes no target table {gone[0]!r}",
+            where=f"rows of {', '.join(gone)}",
+            cause=f"it makes {', '.join(target.name for target in mapping)}; it made the other when its rows were set"
+            " aside, or when the report was written",
+            remedy="name one of these",
+        )
 
 
 def start_repair(store: RequestStore, steps: Sequence[RepairStep]) -> list[str]:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 
 from migrator.adapters.sources.binlog.keyset import listed
+from migrator.errors import MappingError
 from migrator.model.table import Column, TableId, TableSchema
 from migrator.model.target import TargetColumn
-from migrator.run.commands.repair import _same_values
+from migrator.run.commands.repair import Wanted, _same_values, repair_steps
+from migrator.run.migration import Parts
+from transforms import Mapping
 
 
 @pytest.mark.parametrize(
@@ -49,3 +55,13 @@ def test_unsigned_keys_are_listed_such_that_an_index_finds_them(keys: list[str],
     column = Column("id", "decimal(20,0)", False, "bigint(20) unsigned")
     schema = TableSchema(TableId("s", "t"), (column,), ("id",))
     assert listed(schema, [(key,) for key in keys], repr) == condition
+
+
+def test_rows_of_a_target_that_left_the_mapping_are_refused_by_name() -> None:
+    """A ledger may have records of it, a report its keys."""
+    mapping = Mapping()
+    mapping.target("kept", key="id")(lambda source: source)
+    parts = cast(Parts, SimpleNamespace(mapping=mapping))
+    with pytest.raises(MappingError, match="makes no target table 'gone'") as refused:
+        repair_steps(parts, [Wanted("gone", ("id",), (("1",),))], exact_texts=True)
+    assert "it makes kept" in refused.value.cause
