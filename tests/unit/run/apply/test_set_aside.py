@@ -336,7 +336,7 @@ def test_a_row_without_a_whole_key_is_not_set_aside() -> None:
     rows = TargetRows(ITEM, None, None, after, False)
     assert set_aside(rows, key_texts(after, ["id"])[0]) is None
     held = BadRow("item", ("id",), ("",), "p", 1, "r", "x")
-    assert still_bad([held], [rows], ()) == (held,)
+    assert StillBad([held], [rows]).found() == (held,)
 
 
 @pytest.mark.parametrize("joined", [False, True])
