@@ -38,7 +38,7 @@ class LateTargets:
             (`migrator remap`) isn't among them.
         besides: tables beside targets, which next mappings fill.
         begin: has all rows of source tables asked for, for a target that has none, or for one of those beside: what
-            that has goes first.
+            that has goes first. None where nobody asks: such a target is refused.
     """
 
     holds_rows: Callable[[str], bool]
@@ -49,7 +49,7 @@ class LateTargets:
     keep: Callable[[str, str], None] = lambda act, detail: None
     filled: Callable[[], Collection[str]] = tuple
     besides: Collection[str] = ()
-    begin: Callable[[str, Sequence[TableId]], None] = lambda target, tables: None
+    begin: Callable[[str, Sequence[TableId]], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ def _asked(
     """
     holds, asked = late.holds_rows(name), asked_for(applied, book(), needed)
     beside = name in late.besides
-    if not beside and (holds or not joins):
+    if late.begin is None or (not beside and (holds or not joins)):
         return asked, holds or len(asked) < len(needed)
     if len(asked) < len(needed) or (beside and holds):
         late.begin(name, needed)

@@ -149,7 +149,7 @@ def test_a_changed_mapping_is_derived_anew_from_the_mirror(few: JoinedBench) -> 
     )
     assert wiring_target.table_bytes(configuration.load(few.project.config), "order_summary") >= 8192
     assert few.project.command("remap", "order_summary") == 0
-    with pytest.raises(MappingError, match="no joined mapping makes"):
+    with pytest.raises(MappingError, match="no next function of target table 'label' is declared"):
         few.project.command("remap", "label")
     few.begin(2)
     transact(few.project, next(shop.changes(5, ORDERS)))

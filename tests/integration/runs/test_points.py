@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from migrator.run.steps import POINTS
 from migrator.wiring import parts as wiring
+from migrator.wiring import remap as wiring_remap
 from migrator.wiring import reset as wiring_reset
 from scenarios.bench.orders.old_schema import create
 from scenarios.play import catalog_files
@@ -27,6 +28,12 @@ from verify.history.result import Outcome
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
+REMAP = "test_next_mappings.py: test_killed_at_any_point_readers_see_one_mapping_and_the_next_start_ends_it"
+NEXT = """
+@mapping.next("label", key="category_id")
+def next_label(category):
+    return category.select("category_id", "name")
+"""
 RESET = "test_reset.py: test_killed_between_any_two_steps_no_run_goes_on_and_a_reset_finishes"
 # Points of other setups than the kills' scenario, each with a test of its own where processes are killed.
 KILLED_ELSEWHERE = {
@@ -39,6 +46,10 @@ KILLED_ELSEWHERE = {
     "fill.committed": "test_points_of_pieces_may_be_killed",
     "target.refused": "test_bad_rows.py: test_killed_at_any_point_exactly_the_bad_rows_are_aside",
     "target.unknown": "test_killed_before_a_lost_commit_is_looked_up",
+    "remap.asked": REMAP,
+    "remap.merged": REMAP,
+    "remap.moved": REMAP,
+    "remap.switched": REMAP,
     "reset.noted": RESET,
     "reset.marked": RESET,
     "reset.removed": RESET,
@@ -98,7 +109,7 @@ class Passed:
 @pytest.fixture
 def passed(monkeypatch: pytest.MonkeyPatch) -> Passed:
     found = Passed()
-    for module in (wiring, wiring_reset):
+    for module in (wiring, wiring_remap, wiring_reset):
         monkeypatch.setattr(module, "step_hook", lambda environment: found.step)
     return found
 
@@ -122,9 +133,16 @@ def test_runs_pass_through_every_point_that_is_listed(
             "reset.marked",
             "reset.removed",
             "target.refused",
+            "remap.asked",
+            "remap.merged",
+            "remap.moved",
+            "remap.switched",
         }
         assert set(POINTS) - passed.points == left
         assert joined.command("remap", "order_summary") == 0  # rows are there: it is filled as a whole
+        with (joined.config.parent / "mapping.py").open("a") as mapping:
+            mapping.write(NEXT)
+        assert joined.command("remap", "label") == 0
         joined.old.execute("UPDATE product SET price = price + 1")
         joined.run_here()
         assert shop.differences(joined, TABLES) == {}
