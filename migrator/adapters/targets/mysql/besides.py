@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from migrator.adapters.targets.mysql.ledger import LEDGER
 from migrator.adapters.targets.mysql.reflect import catalog, reflect
-from migrator.adapters.targets.mysql.rows.all_of import bring, merge_of
+from migrator.adapters.targets.mysql.rows.all_of import merge_of, otherwise, statements
 from migrator.adapters.targets.mysql.rows.merge import qualified
 from migrator.adapters.targets.mysql.rows.staging import StagingTables
 from migrator.adapters.targets.mysql.rows.writer import BatchWriter
 from migrator.adapters.targets.mysql.session import Session
 from migrator.adapters.targets.mysql.settings import MysqlTarget
-from migrator.adapters.targets.shared.besides import BesideTables, not_brought
+from migrator.adapters.targets.shared.besides import BesideTables, bring
 from migrator.adapters.targets.shared.reflected import require_tables
 from migrator.model.progress import Remap
 
@@ -29,13 +28,8 @@ class MysqlBesides(BesideTables[Session]):
         super().__init__(settings, LEDGER, step)
         self._settings = settings
 
-    @contextmanager
-    def _session(self) -> Iterator[Session]:
-        session = Session(self._settings)
-        try:
-            yield session
-        finally:
-            session.close()
+    def _new_session(self) -> Session:
+        return Session(self._settings)
 
     def _named(self, session: Session, epoch: int) -> None:
         # The writer's session has let go of the lock, or is about to: it was closed for that.
@@ -67,7 +61,7 @@ class MysqlBesides(BesideTables[Session]):
         merge = merge_of(structure, written, self._table(remap.beside), StagingTables(session))
 
         def run(checked: bool) -> None:
-            bring(session, merge, lambda row: not_brought(table, structure.table.key, row))
+            bring(session, statements(merge), otherwise(merge), structure.table)
             if checked:
                 BatchWriter(session, found).check_foreign_keys()
 

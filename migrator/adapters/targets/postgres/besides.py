@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from migrator.adapters.targets.postgres.ledger import LEDGER
 from migrator.adapters.targets.postgres.reflect import catalog, reflect
-from migrator.adapters.targets.postgres.rows.all_of import bring, merge_of
+from migrator.adapters.targets.postgres.rows.all_of import merge_of, otherwise, statements
 from migrator.adapters.targets.postgres.rows.merge import qualified, quoted
 from migrator.adapters.targets.postgres.rows.triggers import triggers_of
 from migrator.adapters.targets.postgres.rows.writer import BatchWriter, DirectLoads
 from migrator.adapters.targets.postgres.session import Session
 from migrator.adapters.targets.postgres.settings import PostgresTarget
-from migrator.adapters.targets.shared.besides import BesideTables, not_brought
+from migrator.adapters.targets.shared.besides import BesideTables, bring
 from migrator.adapters.targets.shared.reflected import require_tables
 from migrator.model.progress import Remap
 
@@ -30,13 +29,8 @@ class PostgresBesides(BesideTables[Session]):
         super().__init__(settings, LEDGER, step)
         self._settings = settings
 
-    @contextmanager
-    def _session(self) -> Iterator[Session]:
-        session = Session(self._settings)
-        try:
-            yield session
-        finally:
-            session.close()
+    def _new_session(self) -> Session:
+        return Session(self._settings)
 
     def _begin(self, session: Session, epoch: int | None) -> None:
         session.run("BEGIN")
@@ -70,7 +64,7 @@ class PostgresBesides(BesideTables[Session]):
             triggers = triggers_of(session, found.keys())
             writer = BatchWriter(session, self._settings.server.user, DirectLoads(), found, triggers=triggers)
             writer.relax()
-            bring(session, merge, lambda row: not_brought(table, structure.table.key, row))
+            bring(session, statements(merge), otherwise(merge), structure.table)
             if checked:
                 writer.check_foreign_keys()
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Generic, Protocol, TypeVar
 
@@ -23,6 +23,7 @@ from migrator.model.ledger import Ledger
 from migrator.model.progress import Checkpoint, Phase, Remap
 from migrator.model.remaps.remap import remap_of
 from migrator.model.table import TableId
+from migrator.model.target import TargetTable
 from migrator.ports.besides import Change
 from migrator.schema.acts import note, values
 
@@ -107,7 +108,7 @@ class BesideTables(ABC, Generic[SessionT]):
     # -- what an engine gives -----------------------------------------------------------------------------------
 
     @abstractmethod
-    def _session(self) -> AbstractContextManager[SessionT]:
+    def _new_session(self) -> SessionT:
         """Opens a session. Raises ``ConnectionFailed``."""
 
     @abstractmethod
@@ -177,7 +178,7 @@ class BesideTables(ABC, Generic[SessionT]):
         """A session; names what the server says within. Raises ``TargetError``, ``ConnectionFailed``."""
         address = self._common.server.address
         try:
-            with self._session() as session:
+            with closing(self._new_session()) as session:
                 yield session
         except ConnectionLost as lost:
             raise lost_connection(address, str(lost)) from None
@@ -201,14 +202,29 @@ class BesideTables(ABC, Generic[SessionT]):
             ) from None
 
 
-def not_brought(table: TableId, key: Sequence[str], values: Sequence[object]) -> TargetError:
-    """The error for a row that isn't in its table as the one beside has it."""
-    return TargetError(
-        f"rows of a next mapping don't stay in {table} as they were written",
-        where=f"{table}, {key_text(key, list(values))}",
-        cause="a trigger or a rule of that table changes what is written to it",
-        remedy="disable it until cut-over, then start again: nothing was written",
-    )
+def bring(
+    session: BesideSession, statements: Iterable[str], otherwise: Iterable[str], table: TargetTable
+) -> None:
+    """Brings all rows of a table beside into its target, in the open transaction.
+
+    Args:
+        session: of the target.
+        statements: bring the rows.
+        otherwise: queries for a row of which the two tables don't hold the same: its key's values as text.
+        table: the target table.
+
+    Raises ``StatementRefused``, and ``TargetError`` naming such a row.
+    """
+    for statement in statements:
+        session.run(statement)
+    for query in otherwise:
+        for row in session.rows(query):
+            raise TargetError(
+                f"rows of a next mapping don't stay in {table.id} as they were written",
+                where=f"{table.id}, {key_text(table.key, list(row))}",
+                cause="a trigger or a rule of that table changes what is written to it",
+                remedy="disable it until cut-over, then start again: nothing was written",
+            )
 
 
 @contextmanager

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from migrator.adapters.targets.mysql.rows.merge import Merge, qualified, quoted, saved_body
 from migrator.adapters.targets.mysql.rows.staging import StagingTables
-from migrator.adapters.targets.mysql.session import Session
 from migrator.adapters.targets.mysql.structure import Structure
 from migrator.model.table import TableId
 
@@ -59,13 +58,3 @@ def _same(merge: Merge) -> str:
 def _none(merge: Merge) -> str:
     """A condition that no staged row met: told by the key, since a constant may outlive an outer join."""
     return f"s.c{merge.written.index(merge.key[0])} IS NULL"
-
-
-def bring(session: Session, merge: Merge, refused: Callable[[tuple[object, ...]], Exception]) -> None:
-    """Runs all of it in the open transaction. Raises ``StatementRefused``, and what ``refused`` makes of a key that
-    doesn't hold what it shall."""
-    for statement in statements(merge):
-        session.run(statement)
-    for query in otherwise(merge):
-        for row in session.rows(query):
-            raise refused(row)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from migrator.adapters.targets.postgres.rows.merge import Merge, columns, qualified, quoted
-from migrator.adapters.targets.postgres.session import Session
 from migrator.adapters.targets.postgres.structure import Structure
 from migrator.model.table import TableId
 
@@ -46,13 +45,3 @@ def otherwise(merge: Merge) -> Iterator[str]:
 def _nowhere(merge: Merge) -> str:
     same = merge.structure.one_key(lambda name: f"t.{quoted(name)}", merge.value)
     return f"NOT EXISTS (SELECT 1 FROM {merge.staging} s WHERE {same})"
-
-
-def bring(session: Session, merge: Merge, refused: Callable[[tuple[object, ...]], Exception]) -> None:
-    """Runs all of it in the open transaction. Raises ``StatementRefused``, and what ``refused`` makes of a key that
-    doesn't hold what it shall."""
-    for statement in statements(merge):
-        session.run(statement)
-    for query in otherwise(merge):
-        for row in session.rows(query):
-            raise refused(row)
