@@ -6,7 +6,7 @@ from functools import partial
 
 import click
 
-from migrator.cli.options import OnSpark, on_spark
+from migrator.cli.options import OnSpark, either_way
 from migrator.config.project import Settings
 from migrator.errors import TargetError, readable
 from migrator.model.finding import Finding
@@ -47,7 +47,7 @@ _REFUSES = click.style("refuses", fg="red")
     type=click.FloatRange(0, 36_000),
     help="Look through each source table for so long for values that the new schema can't hold; 0: not at all.",
 )
-@on_spark
+@either_way
 def check(project: OnSpark, grain_rows: int, value_seconds: float) -> int:
     """Preflight: everything that stands in the way of a run, all at once, each with its remedy. Changes nothing.
 

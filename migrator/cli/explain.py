@@ -8,7 +8,14 @@ from pathlib import Path
 
 import click
 
-from migrator.cli.options import conf_option, config_option, master_option, spark_options
+from migrator.cli.options import (
+    chosen,
+    conf_option,
+    config_option,
+    master_option,
+    reverse_option,
+    spark_options,
+)
 from migrator.config import project as configuration
 from migrator.errors import ConfigError, MappingError, together
 from migrator.run.mapping_checks import CLOSE
@@ -25,15 +32,16 @@ from transforms.registry import Mapping
 @master_option
 @conf_option
 @click.argument("table", required=False)
+@reverse_option
 @click.option("--plan", "with_plan", is_flag=True, help="Spark's plan of each mapping as well.")
 def explain(
-    config: Path, master: str | None, conf: tuple[str, ...], table: str | None, with_plan: bool
+    config: Path, master: str | None, conf: tuple[str, ...], table: str | None, reverse: bool, with_plan: bool
 ) -> int:
     """Tell for each target table (or TABLE) its kind, grain and links, where a change goes, and what fills nothing.
 
     Reads the structure of both sides, changes nothing.
     """
-    settings = configuration.load(config)
+    settings = chosen(configuration.load(config), reverse=reverse)
     load = partial(load_applied, settings, load=read_mapping)
     parts = wiring.parts(settings, master, spark_options(conf), load)
     known = list(dict.fromkeys([*(target.name for target in parts.mapping.targets), *parts.mapping.gaps]))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from migrator.cli.options import config_option
+from migrator.cli.options import chosen, config_option, reverse_option
 from migrator.cli.verify import sides
 from migrator.config import project as configuration
 from migrator.config.project import Settings
@@ -19,6 +19,7 @@ from verify.dual_read.engines import source_grants, target_grants
 
 @click.command()
 @config_option
+@reverse_option
 @click.option(
     "--print", "printed", is_flag=True, required=True, help="Print the SQL; the only thing it can do."
 )
@@ -26,12 +27,12 @@ from verify.dual_read.engines import source_grants, target_grants
 @click.option(
     "--dual-read", "reader", metavar="LOGIN", help="For a login that only asks dual reads: an application's."
 )
-def grants(config: Path, printed: bool, side: str | None, reader: str | None) -> None:
+def grants(config: Path, reverse: bool, printed: bool, side: str | None, reader: str | None) -> None:
     """Print the SQL that gives both logins the rights that this configuration needs, and no others.
 
     Runs nothing and connects to nothing. An administrator reads it and runs it on each server.
     """
-    settings = configuration.load(config)
+    settings = chosen(configuration.load(config), reverse=reverse)
     rights = wiring.grants(settings) if reader is None else _dual_read(settings, reader)
     scripts = dict(zip(("source", "target"), rights, strict=True))
     wanted = [script.text() for name, script in scripts.items() if printed and side in (None, name)]

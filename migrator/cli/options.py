@@ -13,6 +13,7 @@ import click
 
 from migrator.config import project as configuration
 from migrator.config.project import Settings
+from migrator.config.way_back import way_back
 
 
 class Amount(click.FloatRange):
@@ -61,6 +62,18 @@ py_files_option = click.option(
 )
 
 
+reverse_option = click.option(
+    "--reverse",
+    is_flag=True,
+    help="Of the way back: from the new side to the old one, by its own mapping (`[back]` in the project's file).",
+)
+
+
+def chosen(settings: Settings, *, reverse: bool) -> Settings:
+    """The settings of the way that is meant. Raises ``ConfigError`` where there can be no way back."""
+    return way_back(settings) if reverse else settings
+
+
 def with_py_files(settings: Settings, files: tuple[Path, ...]) -> Settings:
     """The settings with further files for executors."""
     absolute = tuple(file.absolute() for file in files)
@@ -106,3 +119,13 @@ def on_spark(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(OnSpark(settings, master, spark_options(conf)), **own)
 
     return config_option(master_option(conf_option(py_files_option(called))))
+
+
+def either_way(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--reverse, above ``on_spark``'s options: ``command`` gets the project of the way that is meant."""
+
+    @wraps(command)
+    def called(project: OnSpark, reverse: bool, **own: Any) -> Any:
+        return command(replace(project, settings=chosen(project.settings, reverse=reverse)), **own)
+
+    return on_spark(reverse_option(called))

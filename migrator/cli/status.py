@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from migrator.cli.dump import plain, request_lines
-from migrator.cli.options import config_option
+from migrator.cli.options import chosen, config_option, reverse_option
 from migrator.cli.rows.rows import counted
 from migrator.cli.run.verifier import coverage_lines
 from migrator.config import project as configuration
@@ -24,10 +24,11 @@ from verify.tables.coverage import read_coverage
 
 @click.command()
 @config_option
+@reverse_option
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
-def status(config: Path, as_json: bool) -> None:
+def status(config: Path, reverse: bool, as_json: bool) -> None:
     """Shows what is dumped, captured and applied, from the event log and the ledger; works while a run goes on."""
-    settings = configuration.load(config)
+    settings = chosen(configuration.load(config), reverse=reverse)
     found = wiring.status(settings)
     if as_json:
         covered = read_coverage(settings.reports())

@@ -11,7 +11,7 @@ from shlex import join
 
 import click
 
-from migrator.cli.options import SECONDS, Amount, OnSpark, on_spark, repair_words
+from migrator.cli.options import SECONDS, Amount, OnSpark, either_way, repair_words
 from migrator.cli.signals import stop_on_signals
 from migrator.config.project import Settings
 from migrator.errors import MigratorError
@@ -37,7 +37,7 @@ EXIT_CODES = {Verdict.EQUAL: 0, Verdict.DIFFERENT: 1, Verdict.UNKNOWN: 3}
 
 
 @click.command()
-@on_spark
+@either_way
 @click.option(
     "--table", "tables", multiple=True, help="A target table to verify; may be repeated. Default: all."
 )

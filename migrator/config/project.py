@@ -15,7 +15,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from migrator.config import back as config_back
 from migrator.config import coordination as config_coordination
+from migrator.config.back import SUFFIX, Back
 from migrator.config.engines import ENGINES, EngineFacts, names_where, placements
 from migrator.config.secret import WAYS, Secrets, concerns_secret, literal_problem
 from migrator.config.sections import FORMAT, SECTIONS
@@ -54,6 +56,7 @@ class Settings:
     ``accepted``: targets whose changed mapping makes the same rows; all of these stand in no file.
     ``owner``: the target with the login of its tables' owner; None where it wasn't asked for.
     ``text_columns``: by table, the columns of a PostgreSQL source that travel as the text of their values.
+    ``back``: the way back; ``reversed``: whether these are its settings.
     """
 
     file: Path
@@ -80,6 +83,13 @@ class Settings:
     accepted: tuple[str, ...] = ()
     text_columns: Mapping[str, frozenset[str]] = field(default_factory=dict)
     owner: Server | None = None
+    back: Back | None = None
+    reversed: bool = False
+
+    @property
+    def counterpart(self) -> str:
+        """Name of the migration that carries changes the other way. What it applied isn't carried back to it."""
+        return self.name.removesuffix(SUFFIX) if self.reversed else f"{self.name}{SUFFIX}"
 
     def event_log(self) -> Path:
         """Directory of the event log."""
@@ -173,6 +183,7 @@ class _Reader:
         self._choice("apply", "bad_rows")
         self._check_positive()
         coordination = None if with_owner else self._coordination(root)
+        back = None if with_owner else self._back(root, source, target)
         if self.problems:
             return None
         return Settings(
@@ -197,6 +208,7 @@ class _Reader:
             coordination=coordination,
             text_columns=text_columns,
             owner=owner,
+            back=back,
         )
 
     # -- checks -------------------------------------------------------------------------------------------------
@@ -307,6 +319,11 @@ class _Reader:
             return None
         get, problem = partial(self._get, name), partial(self._problem, name)
         return config_coordination.read(root, get, problem, self._environment)
+
+    def _back(self, root: Path, source: Server, target: Server) -> Back:
+        get, problem = partial(self._get, config_back.SECTION), partial(self._problem, config_back.SECTION)
+        secrets = Secrets(root, get, problem, self._environment)
+        return config_back.back_of(root, (source, target), get, problem, secrets)
 
     def _spark(self, root: Path) -> SparkSettings:
         conf = self._get("spark", "conf")

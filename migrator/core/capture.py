@@ -82,6 +82,7 @@ class Capture:
         drop_keys: takes rows out of a chunk.
         max_keys: bound of keys remembered per transaction or window.
         has_witness: whether chunks come with a witness. Without one, keys are noted in windows only.
+        mirrored: tables of which a mirror has the rows: it follows echoes (``TransactionPart.echo``), too.
 
     Raises (from its inputs):
         SourceError: the log went backwards (for instance the connection now leads to a lagging replica).
@@ -95,7 +96,9 @@ class Capture:
         drop_keys: DropKeys,
         max_keys: int = 20_000,
         has_witness: bool = True,
+        mirrored: frozenset[TableId] = frozenset(),
     ):
+        self._mirrored = mirrored
         self._schemas = dict(schemas)
         self._plan = plan
         self._drop_keys = drop_keys
@@ -315,12 +318,15 @@ class Capture:
             table = run.codec.schema.id
             if self._windows:
                 self._windows.note(table, run)
-            self._last_changes[table] = part.committed_at_us
+            if not part.echo:
+                self._last_changes[table] = part.committed_at_us
         if part.last:
             self._partial = (None, 0)
             self._advance(part.position)
         else:
             self._partial = (part.position.order, max(stored, part.first_index + part.size()))
+        if part.echo:
+            part = part._replace(runs=tuple(r for r in part.runs if r.codec.schema.id in self._mirrored))
         return [EmitPart(part), *self._place_chunks()] if self._waiting else [EmitPart(part)]
 
     def _advance(self, position: Position) -> None:

@@ -127,6 +127,7 @@ class TransactionPart(NamedTuple):
         first_index: index in the transaction of the first change; version of a change = (position, index).
         runs: row changes of the captured tables in log order; may be empty, but no run is.
         last: whether the transaction ends with this part.
+        echo: whether the migration that goes the other way wrote it here: it must not be carried back.
     """
 
     id: TransactionId
@@ -135,6 +136,7 @@ class TransactionPart(NamedTuple):
     first_index: int
     runs: tuple[ChangeRun, ...]
     last: bool
+    echo: bool = False
 
     @property
     def changes(self) -> tuple[RowChange, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -62,6 +63,8 @@ class Manifest:
         continues: whether the batch must go on after it, up to the segment that has the doubts (see ``core.hold``),
             or that begins another batch.
         doubts: target rows to be decided on with the batch that holds this segment.
+        echo: whether its changes are those that the migration which goes the other way wrote: mirrors follow them,
+            no target does.
         id: what it is, told by its content: no two segments that differ have the same. Kept beside it, not in it.
         previous: ``id`` of the segment before, so that logs which part can be told apart by any later
             segment; empty
@@ -81,6 +84,12 @@ class Manifest:
     doubts: tuple[Doubt, ...] = ()
     id: str = ""
     previous: str = ""
+    echo: bool = False
+
+    def joins(self, batch: Sequence[Manifest]) -> bool:
+        """Tells whether its changes may be in one batch with those: either all of them are echoes, or none."""
+        changing = next((one for one in batch if one.row_changes), None)
+        return changing is None or not self.row_changes or self.echo == changing.echo
 
 
 @dataclass(frozen=True, slots=True)

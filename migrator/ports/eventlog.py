@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from migrator.errors import FencedError
+from migrator.errors import EventLogError, FencedError
 from migrator.model.progress import Checkpoint
 from migrator.model.requests.request import Doubt
 from migrator.model.segment import FileKind, Link, Manifest, SegmentFile
@@ -35,6 +35,7 @@ class SegmentContent:
     begins_batch: bool = False
     continues: bool = False
     doubts: tuple[Doubt, ...] = ()
+    echo: bool = False
 
     def manifest(
         self, number: int, epoch: int, files: tuple[SegmentFile, ...], previous: str, identity: str = ""
@@ -54,6 +55,7 @@ class SegmentContent:
             doubts=self.doubts,
             id=identity,
             previous=previous,
+            echo=self.echo,
         )
 
 
@@ -81,7 +83,7 @@ class Batch:
 
     ``chunks`` lists, per table schema, the Parquet paths of dump rows and their number.
     ``deltas`` holds the net log delta per table, ``doubts`` the target rows to be decided on (``Manifest.doubts``),
-    ``link`` how the batch hangs on the event log; None only where a test made it up.
+    ``link`` how the batch hangs on the event log; None only where a test made it up. ``echo``: see ``Manifest``.
     """
 
     first: int
@@ -95,6 +97,7 @@ class Batch:
     deltas: tuple[NetDelta, ...]
     doubts: tuple[Doubt, ...] = ()
     link: Link | None = None
+    echo: bool = False
 
     def tables(self) -> set[TableId]:
         """Source tables that the batch touches."""
@@ -103,6 +106,15 @@ class Batch:
     def emptied(self) -> set[TableId]:
         """Source tables that were emptied in it."""
         return {delta.schema.id for delta in self.deltas if delta.emptied}
+
+
+def mixed(segment: int) -> EventLogError:
+    """The error for changes that were written the other way amid those that one batch must hold."""
+    return EventLogError(
+        f"segment {segment} has changes that came from the other side, amid rows that are read for a dump request",
+        cause="changes went both ways while rows were asked for with doubts about what the target has",
+        remedy="cancel the request with `migrator dump cancel`; then start again",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ from migrator.ports.upkeep import Upkeep
 from migrator.run.analysed import Structure, analysed, grained, source_tables
 from migrator.run.apply.executor_watch import watch_executors
 from migrator.run.apply.fitting import Fitting
-from migrator.run.apply.joined_job import JoinedJob
+from migrator.run.apply.joined_job import JoinedJob, Manner
 from migrator.run.apply.leaders_folder import leaders_folder
 from migrator.run.apply.loop import ApplyLoop, OpenedTarget
 from migrator.run.apply.transform_job import Staging, TransformJob
@@ -118,6 +118,7 @@ class Parts:
         late: what is done with targets that joined later.
         besides: the tables that next mappings fill.
         check_doubts: raises ``RequestError`` for a dump request that may take right rows out of the target.
+        changes_only: whether the target has its rows already, as on the way back: nothing is dumped into it.
         keep_until_applied: whether the source may forget only what the target holds: no other machine can go
             on from
             this one's event log, or the user wants a damaged one to be captured again.
@@ -144,6 +145,7 @@ class Parts:
     capture_limits: CaptureLimits
     apply_limits: ApplyLimits
     executors: Callable[[], int | None] = lambda: None
+    changes_only: bool = False
     step: Step = no_step
     late: LateTargets | None = None
     besides: Besides | None = None
@@ -442,6 +444,7 @@ class Migration:
             {schema.id: parts.catalog.estimated_rows(schema) for schema in schemas},
             applied=True,
             anew=anew,
+            changes_only=parts.changes_only,
         )
 
     def _anew(
@@ -475,15 +478,12 @@ class Migration:
         """The mapping, with its mirror in place."""
         parts, slots = self._parts, leaders_folder(self._parts.slots, epoch)
         spark, by_name = parts.spark(), {table.id.name: table for table in targets}
-        limits = parts.apply_limits
-
-        def say(text: str) -> None:
-            self.progress.set(note=text)
-
+        limits, say = parts.apply_limits, self.progress.say
         grained = {name: plan for name, plan in found.items() if plan.kind is MappingKind.GRAIN}
         joined = None
         if grained:
-            joined = JoinedJob(spark, grained, by_name, slots, limits.slice_grains, say, parts.step)
+            manner = Manner(limits.slice_grains, parts.changes_only)
+            joined = JoinedJob(spark, grained, by_name, slots, manner, say, parts.step)
             parts.target.prepare_mirror(joined.targets)
         row_wise = {name: plan for name, plan in found.items() if name not in grained}
         staging = None if parts.stager is None else Staging(parts.stager, limits.staging_rows, say)

@@ -73,6 +73,10 @@ class Progress:
         with self._lock:
             self._now = replace(self._now, **values)  # type: ignore[arg-type]
 
+    def say(self, text: str) -> None:
+        """Replaces the note."""
+        self.set(note=text)
+
     def warn(self, about: str, *warnings: str) -> None:
         """Replaces the warnings about one thing; none: it is as it should be."""
         with self._lock:

@@ -137,6 +137,7 @@ def parts(
         reads_replaced=settings.replaced_tables == "read_again",
         capture_limits=settings.capture,
         apply_limits=settings.apply,
+        changes_only=settings.reversed,
         step=step,
         late=_late(settings),
         besides=target_besides(settings, step),
@@ -255,6 +256,8 @@ def change_table_script(settings: Settings) -> str:
 
 def revision_problem(settings: Settings) -> str | None:
     """Returns what is wrong with the target's revisions (the user's own), or None. Changes nothing."""
+    if settings.reversed:
+        return None  # the old schema has no revisions of ours
     schema = settings.target.schema or None
     return control.target_head_problem(target_database(settings), settings.alembic, schema)
 

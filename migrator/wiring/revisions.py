@@ -16,7 +16,9 @@ def prepare(settings: Settings) -> str | None:
     """Brings the control tables up to date; says what is wrong with the user's revisions."""
     refuse_half(settings)
     database = target_database(settings)
-    problem = control.target_head_problem(database, settings.alembic, settings.target.schema or None)
+    problem = None
+    if not settings.reversed:  # the old schema has no revisions of ours
+        problem = control.target_head_problem(database, settings.alembic, settings.target.schema or None)
     if problem is None:
         control.upgrade_target(database)
         if settings.placement == "watermark":

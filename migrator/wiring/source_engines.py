@@ -161,6 +161,7 @@ def _postgres(settings: Settings) -> PostgresSource:
         log=settings.log,
         forget_changes=settings.forget_changes,
         text_columns=settings.text_columns,
+        counterpart=settings.counterpart,
     )
 
 
@@ -207,6 +208,7 @@ def _binlog(settings: Settings) -> BinlogSource:
         placement=settings.placement,
         part_rows=_PARTS_OF_A_TRANSACTION_ROWS,
         unproven=settings.unproven_log,
+        counterpart=settings.counterpart,
     )
 
 

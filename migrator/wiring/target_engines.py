@@ -95,7 +95,9 @@ class TargetEngine(Generic[S]):
 
 
 def _postgres(settings: Settings) -> PostgresTarget:
-    return PostgresTarget(settings.target, settings.name, reason=settings.reason)
+    return PostgresTarget(
+        settings.target, settings.name, reason=settings.reason, changes_only=settings.reversed
+    )
 
 
 def _postgres_writer(target: PostgresTarget, step: Step) -> tuple[Target, Stager]:
@@ -108,7 +110,7 @@ def _postgres_grants(target: PostgresTarget, written: Written) -> Grants:
 
 
 def _mysql(settings: Settings) -> MysqlTarget:
-    return MysqlTarget(settings.target, settings.name, reason=settings.reason)
+    return MysqlTarget(settings.target, settings.name, reason=settings.reason, changes_only=settings.reversed)
 
 
 def _mysql_writer(target: MysqlTarget, step: Step) -> tuple[Target, None]:

@@ -82,6 +82,7 @@ MANIFEST = Manifest(
     (FILE,),
     begins_batch=True,
     continues=True,
+    echo=True,
     doubts=(DOUBT,),
     previous="0e",
 )

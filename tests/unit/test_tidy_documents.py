@@ -16,7 +16,13 @@ FOLDER = re.compile(rf"(?:{'|'.join(CODE)})(?:/\w+)+/?")
 MODULE = re.compile(rf"(?:{'|'.join(CODE)})(?:\.\w+)*\.(?!(?:html|json|log|md|txt|xml|yml)$)\w+")
 MEMBER = re.compile(r"([A-Z][A-Za-z]*[a-z])\.(\w+)")
 DEFINED = re.compile(r"^\s*(?:class|def) (\w+)", re.MULTILINE)
-ELSEWHERE = {"utils.py", "SparkContext.addFile", "CatalystSqlParser.parseQuery", "Dataset.toArrowBatchRdd"}
+ELSEWHERE = {
+    "utils.py",
+    "reverse.py",
+    "SparkContext.addFile",
+    "CatalystSqlParser.parseQuery",
+    "Dataset.toArrowBatchRdd",
+}
 """What others have, and what nobody shall have."""
 MAX_NOTE_LINES = 40
 MAX_PAGE_LINES = 400

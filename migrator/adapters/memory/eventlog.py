@@ -18,7 +18,7 @@ from migrator.columnar.versions import extends, same_key, unite_images
 from migrator.errors import EventLogError, FencedError
 from migrator.model.segment import FileKind, Link, Manifest, SegmentFile
 from migrator.model.table import TableId, TableSchema
-from migrator.ports.eventlog import Batch, NetDelta, SegmentContent, fenced
+from migrator.ports.eventlog import Batch, NetDelta, SegmentContent, fenced, mixed
 
 Step = Callable[[str], None]
 
@@ -196,6 +196,10 @@ class MemoryBatchReader:
                 ready = len(found)
             if ready and (rows > max_rows or manifest.begins_batch):
                 break
+            if not manifest.joins(found):
+                if ready:
+                    break
+                raise mixed(number)
             schemas = [file.schema for file in manifest.files if file.kind is FileKind.LOG]
             if not _extend(newest, schemas, same_key if not ready else extends):
                 if not ready:
@@ -240,6 +244,7 @@ class MemoryBatchReader:
             ),
             doubts=tuple(doubt for manifest in manifests for doubt in manifest.doubts),
             link=Link(manifests[0].number, manifests[0].previous, manifests[-1].id),
+            echo=any(manifest.echo for manifest in manifests),
         )
 
 

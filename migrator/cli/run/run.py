@@ -7,7 +7,7 @@ from dataclasses import replace
 import click
 
 from migrator.cli.kept import keep, keep_stop, reason_option
-from migrator.cli.options import Amount, OnSpark, on_spark, repair_words
+from migrator.cli.options import Amount, OnSpark, either_way, repair_words
 from migrator.cli.run.display import Display
 from migrator.cli.run.verifier import Verifier, command
 from migrator.cli.signals import stop_on_signals
@@ -22,7 +22,7 @@ from verify.tables.continuous import DEFAULT_RATE
 
 
 @click.command()
-@on_spark
+@either_way
 @click.option(
     "--until",
     type=click.Choice(["caught-up"]),

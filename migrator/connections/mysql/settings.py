@@ -63,6 +63,7 @@ class BinlogSource:
         placement: ``witness`` writes nothing; ``watermark`` writes DBLog's row (see ``watermark``).
         unproven: go on though the log has the last transaction read no longer, on an operator's word that it is the
             same log (see ``proof``).
+        counterpart: name of the migration that writes into this database what was changed on the other side.
     """
 
     server: Server
@@ -71,6 +72,7 @@ class BinlogSource:
     part_rows: int = 50_000
     placement: str = "witness"
     unproven: bool = False
+    counterpart: str = ""
 
     def __post_init__(self) -> None:
         """Refuses values that no server could accept."""

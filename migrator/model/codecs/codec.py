@@ -158,6 +158,7 @@ def manifest_to_json(manifest: Manifest) -> dict[str, Any]:
         "begins_batch": manifest.begins_batch,
         "previous": manifest.previous,
         **({"continues": True} if manifest.continues else {}),
+        **({"echo": True} if manifest.echo else {}),
         **({"doubts": [_doubt(doubt) for doubt in manifest.doubts]} if manifest.doubts else {}),
         "files": [
             {
@@ -189,6 +190,7 @@ def manifest_from_json(document: Json) -> Manifest:
             files=tuple(_to_file(file) for file in document["files"]),
             begins_batch=document.get("begins_batch", False),
             continues=document.get("continues", False),
+            echo=document.get("echo", False),
             doubts=_to_doubts(document),
             previous=document.get("previous", ""),
         )

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
@@ -32,9 +33,10 @@ from migrator.model.target import TargetTable
 from migrator.ports.eventlog import Batch, NetDelta
 from migrator.ports.mirror import JoinedTarget, Mirror, MirrorRows, Sides
 from migrator.ports.target import TargetRows
-from migrator.run.apply.difference import difference, parted
+from migrator.run.apply.difference import difference
 from migrator.run.apply.joined_sides import Begun, Collected, JoinedSides, conform
 from migrator.run.apply.joined_values import JoinedValues
+from migrator.run.apply.sliced import Change, sliced
 from migrator.run.steps import Step, no_step
 from transforms.analysis.grain_numbers import numbered
 from transforms.analysis.plan import MappingPlan
@@ -44,7 +46,18 @@ from transforms.on_spark.pipeline import SIDE, map_rows, parquet_frame
 
 _PART_ROWS = 50_000
 
-Change = tuple[pa.Table, pa.Table, bool]
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """The manner in which joined targets are kept.
+
+    Attributes:
+        slice_grains: grains that are read and mapped at a time.
+        changes_only: whether the targets have their rows already: once the mirror is whole they are in step.
+    """
+
+    slice_grains: int
+    changes_only: bool = False
 
 
 class JoinedJob:
@@ -55,7 +68,7 @@ class JoinedJob:
         plans: checked mappings with a grain, by target table.
         tables: reflected target tables by name.
         folder: that driver and executors share, for rows on their way.
-        slice_grains: how many grains are read and mapped at a time.
+        manner: how much is done at a time, and whether anything is filled.
         say: takes a word about what is being done, for whoever watches the run.
         step: hook at named points.
 
@@ -69,14 +82,14 @@ class JoinedJob:
         plans: Mapping[str, MappingPlan],
         tables: Mapping[str, TargetTable],
         folder: Path,
-        slice_grains: int,
+        manner: Manner,
         say: Callable[[str], None] = lambda _: None,
         step: Step = no_step,
     ):
         self._spark = spark
         self._plans = plans
         self._folder = folder
-        self._slice_grains = slice_grains
+        self._slice_grains, self._changes_only = manner.slice_grains, manner.changes_only
         self._say = say
         self._step = step
         laid_out = united([plan.reaches for plan in plans.values()])
@@ -138,8 +151,12 @@ class JoinedJob:
                         else:  # many rows are mapped while the server collects those of the next target
                             begun += self._sides.start([found])
             elif _dumped(target, batch.checkpoint):
-                if self._in_pieces(target, mirror):
-                    self._prepare_pieces(target, mirror)
+                if self._changes_only:
+                    self._prepare(target, mirror)
+                    mirror.mark_filled(target)
+                elif self._in_pieces(target, mirror):
+                    self._prepare(target, mirror)
+                    mirror.begin_pieces(target)
                 else:
                     yield from self._fill(target, mirror)
         begun += self._sides.start(few)
@@ -147,14 +164,33 @@ class JoinedJob:
             yield from self._finish(work, mirror)
         self.filling = self._under_way(mirror)
 
+    def follow(self, batch: Batch, mirror: Mirror) -> Iterator[TargetRows]:
+        """Keeps in step what the mirror has beside rows, for changes that came from the target's side: no rows."""
+        self.jobs.settle()
+        touched = {table.name for table in batch.tables()}
+        followed = {*mirror.filled(), *mirror.covering()}
+        for target in self.targets:
+            if (target.table.id.name, target.digest()) in followed:
+                if touched & set(target.sources):
+                    self._renumbered(target, mirror)
+            elif self._changes_only and _dumped(target, batch.checkpoint):
+                self._prepare(target, mirror)
+                mirror.mark_filled(target)
+        self.filling = self._under_way(mirror)
+        return iter(())
+
     # -- changes
+
+    def _renumbered(self, target: JoinedTarget, mirror: Mirror) -> None:
+        """Computes the numbers of grains that no server knows, of the rows that the batch touches."""
+        for reach in target.reaches:
+            if not reach.grain:
+                self._renumber(self._plans[target.table.id.name], reach, mirror)
 
     def _collected(self, target: JoinedTarget, mirror: Mirror) -> list[Collected]:
         """The rows of the grains that the batch touches, in the target's slots; none if it touches none."""
         plan = self._plans[target.table.id.name]
-        for reach in target.reaches:
-            if not reach.grain:
-                self._renumber(plan, reach, mirror)
+        self._renumbered(target, mirror)
         if not mirror.trace(target):
             return []
         slices = mirror.slices(target, self._slice_grains)
@@ -166,7 +202,8 @@ class JoinedJob:
         changes = self._changes(begun, mirror)
         first, more = next(changes)
         if more:
-            yield from self._sliced(begun.first.target, chain([first], (change for change, _ in changes)))
+            parts = chain([first], (change for change, _ in changes))
+            yield from sliced(begun.first.target, parts, self._fresh_folder("slices"), self._say)
         else:
             yield TargetRows(begun.first.target.table, None, *first)
 
@@ -198,31 +235,6 @@ class JoinedJob:
         whole = sides.dumped and not entangled(plan.reaches)
         return (*difference(mapped, SIDE, plan.target.key, keep_equal=whole), not sides.dumped)
 
-    def _sliced(self, target: JoinedTarget, changes: Iterator[Change]) -> Iterator[TargetRows]:
-        """Many grains: first all rows that vanish, then all that are written.
-
-        A key may move from a grain of one slice to a grain of another; deleted after it was written, it would be
-        lost. What is to be written waits on disk meanwhile.
-        """
-        folder = self._fresh_folder("slices")
-        key = list(target.table.key)
-        rest: list[tuple[Path, Path, bool]] = []
-        for before, after, strict in changes:
-            gone, staying = parted(before, after, key)
-            paths = (folder / f"{len(rest)}-before.parquet", folder / f"{len(rest)}-after.parquet")
-            pq.write_table(staying, paths[0])
-            pq.write_table(after, paths[1])
-            rest.append((*paths, strict))
-            if gone.num_rows:
-                yield TargetRows(target.table, None, gone, None, False)
-            self._say(f"{target.table.id.name}: slice {len(rest)} of the grains that one batch touches")
-        for before_path, after_path, strict in rest:
-            yield TargetRows(
-                target.table, None, pq.read_table(before_path), pq.read_table(after_path), strict
-            )
-        shutil.rmtree(folder, ignore_errors=True)
-        self._say("")
-
     # -- filling
 
     def _in_pieces(self, target: JoinedTarget, mirror: Mirror) -> bool:
@@ -237,13 +249,12 @@ class JoinedJob:
             and mirror.is_empty(target.table)
         )
 
-    def _prepare_pieces(self, target: JoinedTarget, mirror: Mirror) -> None:
-        """Computes what the mirror lacks for the target, and notes that nothing of it is covered."""
+    def _prepare(self, target: JoinedTarget, mirror: Mirror) -> None:
+        """Computes what the mirror lacks for the target beside rows."""
         plan = self._plans[target.table.id.name]
         folder = self._fresh_folder("filling")
         if self._values.computed(plan) or not all(reach.grain for reach in target.reaches):
             self._revalued(target, mirror, self._whole(target, mirror, folder), folder)
-        mirror.begin_pieces(target)
         shutil.rmtree(folder, ignore_errors=True)
 
     def piece(self, mirror: Mirror) -> Iterator[TargetRows]:

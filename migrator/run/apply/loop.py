@@ -223,7 +223,7 @@ class ApplyLoop:
         self._batches.release(batch.last)
         self._step("apply.released")
         self._progress.add(
-            applied_changes=batch.row_changes,
+            applied_changes=0 if batch.echo else batch.row_changes,
             applied_transactions=batch.transactions,
             applied_chunk_rows=batch.chunk_rows,
             applied_batches=1,

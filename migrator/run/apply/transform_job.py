@@ -152,6 +152,8 @@ class TransformJob:
         Raises:
             MappingError: the mapping fails on a row; names table, key and cause.
         """
+        if batch.echo:
+            return self._followed(batch)
         touched = {table.name for table in batch.tables()}
         doubts = self._doubts(batch.doubts)
         affected = [
@@ -178,6 +180,20 @@ class TransformJob:
             tuple(rows),
             joined.mirror_rows(batch),
             lambda mirror: joined.map(batch, mirror),
+            batch.link,
+        )
+
+    def _followed(self, batch: Batch) -> TargetBatch:
+        """A batch of changes that came from the target's side: nothing of them goes back there, mirrors have them."""
+        joined = self._joined
+        if joined is None:
+            return TargetBatch(batch.last, batch.checkpoint, (), link=batch.link)
+        return TargetBatch(
+            batch.last,
+            batch.checkpoint,
+            (),
+            joined.mirror_rows(batch),
+            lambda mirror: joined.follow(batch, mirror),
             batch.link,
         )
 

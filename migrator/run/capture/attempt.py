@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from migrator.model.limits import CaptureLimits
-from migrator.model.progress import Checkpoint
+from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.table import TableId, TableSchema
 
 
@@ -44,6 +44,7 @@ class Attempt:
         max_keys: bound of keys remembered per transaction or window (see ``Capture``).
         applied: whether somebody applies what is captured: a halt waits until that is done.
         anew: tables whose rows are all dumped though the migration has begun.
+        changes_only: whether the target has its rows already: a first start dumps only what mirrors need.
     """
 
     schemas: Mapping[TableId, TableSchema]
@@ -54,3 +55,10 @@ class Attempt:
     max_keys: int = 20_000
     applied: bool = False
     anew: Anew = Anew()
+    changes_only: bool = False
+
+    def first_dump(self, table: TableId) -> TableDump:
+        """Returns where the first dump of a table stands when it begins."""
+        if self.changes_only and table not in self.anew.mirrored:
+            return TableDump(table, done=True)
+        return TableDump(table, estimated_rows=self.estimates.get(table, 0))

@@ -50,10 +50,13 @@ class SegmentBuilder:
 
     Args:
         schemas: row schemas as of the last segment.
+
+    ``echo``: whether the changes being collected are echoes (``TransactionPart.echo``); set while there are none.
     """
 
     def __init__(self, schemas: dict[TableId, TableSchema]):
         self._schemas = schemas
+        self.echo = False
         self._clear()
 
     def _clear(self) -> None:
@@ -170,6 +173,7 @@ class SegmentBuilder:
             begins_batch,
             continues,
             doubts,
+            self.echo and self.row_changes > 0,
         )
         self._clear()
         return content

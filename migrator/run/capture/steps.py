@@ -14,7 +14,7 @@ from migrator.core.pace import Pacer
 from migrator.core.passes import FIRST
 from migrator.errors import RequestError
 from migrator.model.chunk import Chunk
-from migrator.model.event import Key
+from migrator.model.event import Key, LogRecord, TransactionPart
 from migrator.model.load import Load
 from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.requests.request import DumpRequest, RequestBook
@@ -132,7 +132,7 @@ class CaptureSteps:
         started = self.log.start()  # on a first start, dumps begin only after the log is being kept for us
         self._notes.begun()
         anew = self._notes.replaced() | attempt.anew.unmirrored
-        checkpoint = _with_dumps(stored or Checkpoint(started), schemas, self._estimates, anew)
+        checkpoint = _with_dumps(stored or Checkpoint(started), attempt, anew)
         prefix = f"{attempt.run_token}-" if ports.watermarks is not None else ""
         self._plan = DumpPlan(
             checkpoint.dumps,
@@ -140,7 +140,8 @@ class CaptureSteps:
             token_prefix=prefix,
             requests=checkpoint.requests,
         )
-        self._core = Capture(checkpoint, schemas, self._plan, _drop_keys, attempt.max_keys, ports.has_witness)
+        self._core = self._reconciling(checkpoint, attempt, ports.has_witness)
+        self._later: list[LogRecord] = []
         self._builder = SegmentBuilder(dict(schemas))
         self._emptying = self._empty(checkpoint, schemas, attempt.anew.emptied(self._notes.replaced()))
         self.witnesses = WitnessPump(ports.chunk_reader, inputs, lambda: progress.snapshot().dumping())
@@ -152,6 +153,18 @@ class CaptureSteps:
         self.requests = RequestPump(requests, book, inputs, progress)
         self._follow(book)
         self._publish(checkpoint)
+
+    def _reconciling(self, checkpoint: Checkpoint, attempt: Attempt, has_witness: bool) -> Capture:
+        """Returns the core."""
+        return Capture(
+            checkpoint,
+            attempt.schemas,
+            self._plan,
+            _drop_keys,
+            attempt.max_keys,
+            has_witness,
+            attempt.anew.mirrored,
+        )
 
     def _empty(
         self, begin: Checkpoint, schemas: Mapping[TableId, TableSchema], tables: frozenset[TableId]
@@ -170,7 +183,26 @@ class CaptureSteps:
 
     def take(self, item: Input) -> None:
         """An input: what the core makes of it goes into the segment being collected."""
-        self._add(self._outputs(item))
+        if isinstance(item, Records):
+            self._dirty = True
+            self._later += item.records
+            self._take_records()
+        else:
+            self._add(self._outputs(item))
+
+    def _take_records(self) -> None:
+        """Takes log records, up to a transaction whose changes may not be in one segment with those collected."""
+        while records := self._later:
+            turn = next((n for n, one in enumerate(records) if self._turns(one)), len(records))
+            taken, self._later = records[:turn], records[turn:]
+            self._add([output for record in taken for output in self._core.on_record(record)])
+            if self._later:
+                if self._builder.row_changes:
+                    return
+                self._builder.echo = not self._builder.echo
+
+    def _turns(self, record: LogRecord) -> bool:
+        return isinstance(record, TransactionPart) and record.echo is not self._builder.echo
 
     def _add(self, outputs: list[Output]) -> None:
         for name in self._core.given_up():
@@ -185,9 +217,6 @@ class CaptureSteps:
 
     def _outputs(self, item: Input) -> list[Output]:
         match item:
-            case Records():
-                self._dirty = True
-                return [output for record in item.records for output in self._core.on_record(record)]
             case ChunkBounded():
                 self._core.on_bounded(item.request)
             case ChunkRead():
@@ -259,7 +288,7 @@ class CaptureSteps:
 
     def due(self, age_s: float) -> bool:
         """Tells whether a segment should be written, ``age_s`` seconds after the last one."""
-        if self._core.wants_segment() or self._emptying:
+        if self._core.wants_segment() or self._emptying or self._later:
             return True
         if self._builder.rows:
             full = self._builder.rows >= self._limits.segment_rows or self._builder.bytes >= SEGMENT_BYTES
@@ -299,6 +328,7 @@ class CaptureSteps:
         )
         self._publish(checkpoint)
         self._add(self._core.on_segment())
+        self._take_records()
 
     def _publish(self, checkpoint: Checkpoint) -> None:
         self._progress.warn(
@@ -314,12 +344,7 @@ class CaptureSteps:
         self._progress.warn("reading", *filter(None, [text]))
 
 
-def _with_dumps(
-    known: Checkpoint,
-    schemas: Mapping[TableId, TableSchema],
-    estimates: Mapping[TableId, int],
-    anew: frozenset[TableId],
-) -> Checkpoint:
+def _with_dumps(known: Checkpoint, attempt: Attempt, anew: frozenset[TableId]) -> Checkpoint:
     """Adds the first dump of each table. Of a table that replaced another, or begins to be mirrored, nothing counts
     as dumped any more, by requests neither: whatever becomes of a request for its rows, all of them are read.
 
@@ -330,9 +355,7 @@ def _with_dumps(
     requests = [
         TableDump(dump.table, request=dump.request) if dump.table in anew else dump for dump in known.requests
     ]
-    dumps = [
-        begun.get(table) or TableDump(table, estimated_rows=estimates.get(table, 0)) for table in schemas
-    ]
+    dumps = [begun.get(table) or attempt.first_dump(table) for table in attempt.schemas]
     passes = known.passes
     if anew:
         so_far = dict.fromkeys(begun, FIRST) if passes is None else dict(passes)

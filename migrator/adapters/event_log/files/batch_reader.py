@@ -29,7 +29,7 @@ from migrator.errors import DamageError, EventLogError
 from migrator.model.lineage import follows
 from migrator.model.segment import FileKind, Link, Manifest, SegmentFile
 from migrator.model.table import TableId, TableSchema
-from migrator.ports.eventlog import Batch, NetDelta
+from migrator.ports.eventlog import Batch, NetDelta, mixed
 
 _RESTORED = (
     "was the target restored from a backup? Then move the event log's directory away and start again: capture goes "
@@ -157,6 +157,10 @@ class FileBatchReader:
             if ready and (manifest.begins_batch or rows > max_rows or size_bytes > self._max_bytes):
                 break
             self._check_follows(found, manifest)
+            if not manifest.joins(found):
+                if ready:
+                    break
+                raise mixed(manifest.number)
             if not _admit(schemas, manifest, at_any_price=not ready):
                 break
             found.append(manifest)
@@ -234,6 +238,7 @@ class FileBatchReader:
             ),
             doubts=tuple(doubt for manifest in manifests for doubt in manifest.doubts),
             link=Link(manifests[0].number, manifests[0].previous, last.id),
+            echo=any(manifest.echo for manifest in manifests),
         )
 
     def _rows(self, file: SegmentFile, segment: int) -> pa.Table:

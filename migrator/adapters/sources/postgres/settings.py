@@ -69,6 +69,7 @@ class PostgresSource:
         poll_s: least time between two polls of change tables.
         forget_changes: whether to delete rows of change tables that were delivered and are durable.
         text_columns: by table, the columns that travel as text (see ``ColumnChoices``).
+        counterpart: name of the migration that writes into this database what was changed on the other side.
     """
 
     server: Server
@@ -84,6 +85,7 @@ class PostgresSource:
     poll_s: float = 0.1
     forget_changes: bool = False
     text_columns: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    counterpart: str = ""
 
     def __post_init__(self) -> None:
         problems = [

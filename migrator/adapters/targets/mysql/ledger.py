@@ -18,6 +18,7 @@ LEDGER = LedgerTable(
     take=f"UPDATE {MYSQL_LEDGER} SET epoch = %s, updated_at = CURRENT_TIMESTAMP WHERE migration = %s",
     move_on=f"UPDATE {MYSQL_LEDGER} SET segment = %s, position_order = %s, position_token = %s, checkpoint = %s,"
     " format = %s, updated_at = CURRENT_TIMESTAMP WHERE migration = %s",
+    mark=f"UPDATE {MYSQL_LEDGER} SET segment = segment + 1 WHERE migration = %s",
     history=act_sql(MYSQL_HISTORY, lambda _, __: "%s"),
 )
 _EXISTS = "SELECT 1 FROM information_schema.tables WHERE table_schema = %s AND table_name = %s"

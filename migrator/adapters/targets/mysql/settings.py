@@ -27,6 +27,7 @@ class MysqlTarget:
         connect_timeout_s: for every new connection.
         lock_wait_s: how long a statement may wait for a lock before it is given up (retryable).
         reason: why the command was given, for the history.
+        changes_only: whether the tables have their rows already, as on the way back.
         local_files: whether LOAD DATA LOCAL may be used where the server allows it.
     """
 
@@ -35,6 +36,7 @@ class MysqlTarget:
     connect_timeout_s: int = 10
     lock_wait_s: int = 30
     reason: str = ""
+    changes_only: bool = False
     local_files: bool = True
 
     def __post_init__(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from migrator.adapters.targets.postgres.reflect import catalog
 from migrator.adapters.targets.postgres.settings import PostgresTarget
 from migrator.adapters.targets.shared.ledger import LedgerTable
+from migrator.connections.postgres.marks import APPLIED
 from migrator.model.ledger import Ledger
 from migrator.schema.acts import act_sql
 
@@ -22,6 +23,7 @@ LEDGER = LedgerTable(
     move_on=f"UPDATE {_NAME} SET segment = $1::bigint, position_order = $2::text::numeric,"
     " position_token = $3::text, checkpoint = $4::text::jsonb, format = $5::bigint, updated_at = now()"
     " WHERE migration = $6::text",
+    mark=f"SELECT pg_catalog.pg_logical_emit_message(true, '{APPLIED}', $1::text)",
     history=act_sql(HISTORY, lambda number, kind: f"${number}::{kind}"),
 )
 _EXISTS = "SELECT to_regclass('migrator.ledger') IS NOT NULL"

@@ -35,6 +35,7 @@ class PostgresTarget:
         connect_timeout_s: for every new connection.
         lock_wait_s: how long a statement may wait for a lock before it is given up (retryable).
         reason: why the command was given, for the history.
+        changes_only: whether the tables have their rows already, as on the way back.
     """
 
     server: Server
@@ -42,6 +43,7 @@ class PostgresTarget:
     connect_timeout_s: int = 10
     lock_wait_s: int = 30
     reason: str = ""
+    changes_only: bool = False
 
     def __post_init__(self) -> None:
         check_settings(

@@ -38,6 +38,8 @@ class LedgerTable:
         create: migration, format; does nothing where the row is there.
         take: epoch, migration.
         move_on: segment, position's order and token, checkpoint, format, migration.
+        mark: migration; leaves a word in the server's log by which its reader knows the transaction for the
+            migration's own. Before any row is written: a reader may pass large transactions on while they run.
         history: the statements of the history beside it.
     """
 
@@ -47,6 +49,7 @@ class LedgerTable:
     create: str
     take: str
     move_on: str
+    mark: str
     history: ActSql
 
     def lock(self, session: LedgerSession, migration: str) -> Ledger:

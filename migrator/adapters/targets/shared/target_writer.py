@@ -264,6 +264,7 @@ class TargetWriter(ABC, Generic[SessionT, StructureT, PreparedT]):
     ) -> None:
         """Everything from the ledger's lock up to the COMMIT."""
         self._begun(session)
+        session.run(self._ledger.mark, [self._migration])
         self._step("target.begun")
         known = held.checkpoint
         partial = known is None or known.dumping() or bool(known.filling)

@@ -32,12 +32,12 @@ from migrator.adapters.sources.binlog.tables.identity import replaced_by
 from migrator.adapters.sources.binlog.tables.row_events import items_of
 from migrator.adapters.sources.binlog.transactions.cascade_guard import CascadeGuard
 from migrator.adapters.sources.binlog.transactions.event_feed import EventFeed
+from migrator.adapters.sources.binlog.transactions.own_rows import OwnRows
 from migrator.adapters.sources.binlog.transactions.pending import PendingChanges
 from migrator.adapters.sources.binlog.transactions.prepared import (
     HeldTransaction,
     PreparedTransactions,
 )
-from migrator.adapters.sources.binlog.transactions.watermark import WatermarkTable
 from migrator.adapters.sources.binlog.transactions.whole_transactions import WholeTransactions
 from migrator.columnar.emptied import EmptiedCodec
 from migrator.model.event import LogProgress, LogRecord, SchemaChange, TransactionPart
@@ -63,7 +63,7 @@ class TransactionAssembler:
     Args:
         statements: reads the statements of the log.
         tables: the captured tables.
-        watermarks: the watermark table, when that placement is configured.
+        own: our own tables, whose rows are marks in the log.
         track: stands where reading begins.
         part_rows: row changes after which a transaction is delivered in parts.
         undecided: what the place that reading begins at remembers of XA transactions.
@@ -74,7 +74,7 @@ class TransactionAssembler:
         self,
         statements: StatementReader,
         tables: CapturedTables,
-        watermarks: WatermarkTable | None,
+        own: OwnRows,
         track: Track,
         part_rows: int,
         undecided: Undecided,
@@ -82,11 +82,11 @@ class TransactionAssembler:
     ):
         self._statements = statements
         self._tables = tables
-        self._watermarks = watermarks
+        self._own = own
         self._track = track
         self._part_rows = part_rows
         self._feed = EventFeed(self._event, self._ahead, track.place)
-        self._whole = WholeTransactions(self._feed.parser, track, tables, watermarks)
+        self._whole = WholeTransactions(self._feed.parser, track, tables, own)
         self._state = _State.BETWEEN
         self._maps: dict[int, LoggedTable | None] = {}
         self._mark_maps: dict[int, bytes] = {}
@@ -96,13 +96,13 @@ class TransactionAssembler:
         self._guard = guard
         self._records: list[LogRecord] = []
         self._rows = 0
-        self._progress = self._beyond_start = self._passing = False
+        self._progress = self._beyond_start = self._passing = self._echo = False
         self._clear()
         self._remember()
 
     def _clear(self) -> None:
         self._opening: Opening | None = None
-        self._begun = self._replaying = False
+        self._begun = self._replaying = self._echo = False
         self._held: HeldTransaction | None = None
         self._changes = PendingChanges()
         self._delivered = self._parts = 0
@@ -241,7 +241,7 @@ class TransactionAssembler:
         waiting = self._changes.size
         runs = self._changes.take(waiting if last else self._part_rows)
         at_us = self._track.committed_us or event.timestamp_s * 1_000_000
-        part = (opening.id, position, at_us, self._delivered, runs, last)
+        part = (opening.id, position, at_us, self._delivered, runs, last, self._echo)
         self._records.append(TransactionPart(*part))
         self._delivered += waiting - self._changes.size
         self._rows += waiting - self._changes.size
@@ -262,7 +262,7 @@ class TransactionAssembler:
         if self._mark_maps:
             self._mark_maps.pop(number, None)
         if table is None:
-            if self._watermarks is not None and self._watermarks.is_mine(body):
+            if self._own.has(body):
                 self._mark_maps[number] = body
         elif id(table) not in self._latest:
             self._announce(table)
@@ -286,13 +286,19 @@ class TransactionAssembler:
         table = self._maps[number]
         self._guard.check(event)
         if table is None:
-            if number in self._mark_maps and self._watermarks is not None:
-                self._marks += self._watermarks.seen(self._mark_maps[number], event)
+            if number in self._mark_maps:
+                self._own_rows(self._mark_maps[number], event)
             return
         pending = self._changes
         pending.add(table.codec, items_of(event, table), len(body))
         while pending.size >= self._part_rows or pending.bytes >= PART_BYTES:
             self._deliver(event, last=False)
+
+    def _own_rows(self, table_map: bytes, event: Event) -> None:
+        """The mark of the migration that goes the other way comes before all that it writes."""
+        marks, echo = self._own.seen(table_map, event)
+        self._marks += marks
+        self._echo = self._echo or echo
 
     # -- statements
 

@@ -47,7 +47,7 @@ from migrator.adapters.sources.binlog.transactions.cascade_guard import (
     ForeignKeys,
     read_cascading,
 )
-from migrator.adapters.sources.binlog.transactions.watermark import WatermarkTable
+from migrator.adapters.sources.binlog.transactions.own_rows import Decoding, OwnRows
 from migrator.adapters.sources.binlog.wire.packet_stream import PacketStream
 from migrator.connections.mysql.settings import BinlogSource, connect, named_errors
 from migrator.connections.mysql.sql import variable
@@ -160,7 +160,7 @@ class BinlogReader(ABC):
         self._assembler = TransactionAssembler(
             statements(),
             tables,
-            self._marks(server.charsets),
+            OwnRows(self._source, Decoding(server.charsets, self._dialect, fold_case)),
             track,
             self._source.part_rows,
             known_before,
@@ -170,12 +170,6 @@ class BinlogReader(ABC):
         self._looked_at, self._behind, self._stirred = time.monotonic(), False, False
         self._same.reads_log(name)
         return begin
-
-    def _marks(self, charsets: Charsets) -> WatermarkTable | None:
-        """The table of our watermarks, where that placement is configured."""
-        if self._source.placement != "watermark":
-            return None
-        return WatermarkTable(self._source.migration, charsets, self._dialect)
 
     def read(self, timeout_s: float) -> list[LogRecord]:
         """The next records in log order; empty when nothing came within ``timeout_s``.

@@ -23,7 +23,7 @@ from migrator.adapters.sources.binlog.place.track import Track
 from migrator.adapters.sources.binlog.rows.row_forms import HEAD_AT, OPERATIONS
 from migrator.adapters.sources.binlog.tables.captured_tables import CapturedTables, LoggedTable
 from migrator.adapters.sources.binlog.tables.row_events import whole_images_at
-from migrator.adapters.sources.binlog.transactions.watermark import WatermarkTable
+from migrator.adapters.sources.binlog.transactions.own_rows import OwnRows
 from migrator.model.event import ChangeRun, TransactionPart
 
 _TYPE_AT = 4
@@ -52,16 +52,14 @@ class WholeTransactions:
         parser: of the stream; knows whether events have checksums.
         track: follows the GTIDs.
         tables: the captured tables.
-        watermarks: the watermark table, when that placement is configured: its rows are the state machine's.
+        own: our own tables, whose rows are the state machine's.
     """
 
-    def __init__(
-        self, parser: EventParser, track: Track, tables: CapturedTables, watermarks: WatermarkTable | None
-    ):
+    def __init__(self, parser: EventParser, track: Track, tables: CapturedTables, own: OwnRows):
         self._parser = parser
         self._track = track
         self._tables = tables
-        self._watermarks = watermarks
+        self._own = own
         self._begin = b""
 
     def taken(
@@ -123,7 +121,7 @@ class WholeTransactions:
             self._track.ended(end)
             return last + 1, None, 0
         at_us = self._track.committed_us or timestamp_s * 1_000_000
-        part = (transaction, self._track.ended(end), at_us, 0, tuple(runs), True)
+        part = (transaction, self._track.ended(end), at_us, 0, tuple(runs), True, False)
         return last + 1, _new(TransactionPart, part), rows
 
     def _runs(
@@ -157,10 +155,8 @@ class WholeTransactions:
         return None
 
     def _passes(self, table_map: bytes) -> bool:
-        """Returns whether it is of a table that came by before, with neither rows nor watermarks that are wanted."""
-        if not self._tables.is_nobodys(table_map[_SHAPE]):
-            return False
-        return self._watermarks is None or not self._watermarks.is_mine(table_map[_BODY])
+        """Returns whether it is of a table that came by before, with neither rows nor marks that are wanted."""
+        return self._tables.is_nobodys(table_map[_SHAPE]) and not self._own.has(table_map[_BODY])
 
     @staticmethod
     def _items(event: bytes, kind: int, table: LoggedTable) -> list[bytes]:

@@ -66,6 +66,7 @@ from migrator.adapters.sources.postgres.publication import missing_for
 from migrator.adapters.sources.postgres.reflection import Query, at_one_moment, psycopg_query
 from migrator.adapters.sources.postgres.settings import WATERMARK, PostgresSource
 from migrator.adapters.sources.postgres.watched import BriefConnection, SilentSource, within
+from migrator.connections.postgres.marks import APPLIED
 from migrator.connections.same_server import SameServer
 from migrator.errors import ConnectionFailed, MigratorError, ReplacedError, SchemaError, SourceError
 from migrator.model.event import (
@@ -130,7 +131,7 @@ class PostgresLogReader:
         self._after = Position(-1, "")
         self._proof = LogProof(source, None, 0)
         self._transaction: Begin | None = None
-        self._skipping = False
+        self._skipping = self._echo = False
         self._records = ReadyRecords()
         self._part = OpenPart()
         self._first_index = 0
@@ -356,7 +357,7 @@ class PostgresLogReader:
         message = parse(payload)
         if isinstance(message, Begin):
             self._transaction = message
-            self._skipping = message.final_lsn <= self._after.order
+            self._skipping, self._echo = message.final_lsn <= self._after.order, False
             if not self._skipping:
                 self._proof.reached(message.final_lsn)
             self._first_index = 0
@@ -376,9 +377,17 @@ class PostgresLogReader:
             self._other_change(message)
         elif isinstance(message, Truncate):
             self._truncate(message)
-        elif isinstance(message, LogicalMessage) and message.prefix == self._source.slot:
-            kind, _, token = message.content.decode(errors="replace").partition(" ")
+        elif isinstance(message, LogicalMessage):
+            self._own_message(message)
+
+    def _own_message(self, message: LogicalMessage) -> None:
+        """A watermark; or the mark that the migration which goes the other way puts before all that it writes."""
+        text = message.content.decode(errors="replace")
+        if message.prefix == self._source.slot:
+            kind, _, token = text.partition(" ")
             self._mark(token, kind)
+        elif message.transactional and message.prefix == APPLIED and text == self._source.counterpart:
+            self._echo = True
 
     def _see(self, relation: Relation) -> None:
         begin = self._begun()
@@ -453,7 +462,9 @@ class PostgresLogReader:
         # A standby's witness decides by the place of the commit record; one of a primary needs the xid only.
         transaction = (begin.xid, begin.final_lsn) if self._standby else (begin.xid,)
         self._records.append(
-            TransactionPart(transaction, position, begin.committed_at_us, self._first_index, runs, last)
+            TransactionPart(
+                transaction, position, begin.committed_at_us, self._first_index, runs, last, self._echo
+            )
         )
         self._first_index += count
 

@@ -99,7 +99,7 @@ class ReplicationStream:
         options = ["proto_version '1'", f"publication_names '{publication}'"]
         if self._source.streaming:
             options = ["proto_version '2'", "streaming 'on'", *options[1:]]
-        if self._source.placement == MESSAGE:
+        if self._source.placement == MESSAGE or self._source.counterpart:
             options.append("messages 'true'")
         result = self._pg.exec_(
             f"START_REPLICATION SLOT {publication} LOGICAL {format_lsn(start_lsn)} "

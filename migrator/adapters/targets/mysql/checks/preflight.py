@@ -49,7 +49,7 @@ def preflight(settings: MysqlTarget, names: Sequence[str], beside: Beside = NOTH
             findings += key_map_rights(session, settings)
         applied, ledger_findings = _ledger(session, settings)
         findings += ledger_findings
-        if not applied:
+        if not applied and not settings.changes_only:
             findings += _not_empty(session, list(structures.values()))
     obstacle = control_problem(settings.engine())
     if obstacle:

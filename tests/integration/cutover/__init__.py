@@ -1,0 +1,1 @@
+"""Cut-overs and the way back."""
