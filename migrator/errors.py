@@ -17,6 +17,7 @@
     ``EventLogError``      the event log can't be written or read
         ``DamageError``    a segment is missing, torn or corrupt
     ``OutputError``        an output of change events can't be written, or isn't what was left there
+    ``CutoverError``       a side can't be fenced off or opened again
     ``FencedError``        another leader with a higher epoch has taken over
     ``HalfResetError``     a reset of the migration began and isn't finished
     ``RequestError``       a dump request is wrong, or not in a state that allows what was asked
@@ -212,6 +213,10 @@ class DamageError(EventLogError):
 
 class OutputError(MigratorError):
     """An output of change events refuses, or doesn't hold what was written to it."""
+
+
+class CutoverError(MigratorError):
+    """A side of a cut-over can't be fenced off, or opened again; everything that was done so far is durable."""
 
 
 class FencedError(MigratorError):

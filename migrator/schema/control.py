@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 
 from migrator.connections.postgres.refusal import for_good, refusal
 from migrator.errors import ConnectionFailed, MigratorError, SourceError, TargetError
-from migrator.schema.dialects import CONTROL_SCHEMA, DIALECTS
+from migrator.schema.dialects import CONTROL_SCHEMA, DIALECTS, fence_table
 from migrator.schema.engines import as_engine
 
 _LOGIN_REFUSED = frozenset({1044, 1045, 1049, 1130, 1698, 1820, 1862, 2026, 3159})
@@ -43,9 +43,9 @@ class _Place:
 
 
 def _place(dialect: str, branch: str) -> _Place:
-    if branch == "target" and not DIALECTS[dialect].schemas:
-        return _Place(branch, None, "migrator_version")
-    return _Place(branch, CONTROL_SCHEMA, "alembic_version")
+    if branch in ("target", "target_fence") and not DIALECTS[dialect].schemas:
+        return _Place(branch.removeprefix("target_"), None, "migrator_version")
+    return _Place(branch.removeprefix("source_").removeprefix("target_"), CONTROL_SCHEMA, "alembic_version")
 
 
 def upgrade_source(source: Engine | URL | str) -> None:
@@ -59,6 +59,14 @@ def upgrade_source(source: Engine | URL | str) -> None:
 def upgrade_target(target: Engine | URL | str) -> None:
     """Makes or upgrades the ledger on a target. Raises ``TargetError`` likewise, ``ConnectionFailed``."""
     _upgrade(as_engine(target), "target")
+
+
+def upgrade_fence(database: Engine | URL | str, side: str) -> None:
+    """Makes the table in which a fence of ``source`` or ``target`` notes what was there before.
+
+    Raises ``SourceError`` or ``TargetError`` with the statement to run when the role may not, ``ConnectionFailed``.
+    """
+    _upgrade(as_engine(database), f"{side}_fence")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +156,7 @@ def _upgrade(engine: Engine, branch: str) -> None:
             config = _config()
             config.attributes["connection"] = connection
             config.attributes["place"] = place.options()
-            command.upgrade(config, f"{branch}@head")
+            command.upgrade(config, f"{place.branch}@head")
             connection.commit()
         except DBAPIError as error:
             if error.connection_invalidated:
@@ -206,9 +214,11 @@ def _config() -> Config:
 
 
 def _refused(engine: Engine, branch: str, cause: str, there: bool) -> MigratorError:
-    dialect, of_source = DIALECTS[engine.dialect.name], branch == "source"
+    dialect, of_source = DIALECTS[engine.dialect.name], branch.startswith("source")
     kind = SourceError if of_source else TargetError
     name = f"{CONTROL_SCHEMA}.watermark" if of_source else dialect.ledger
+    if branch.endswith("fence"):
+        name = fence_table(engine.dialect.name, branch.removesuffix("_fence"))
     return kind(
         f"the control table {name} can't be made",
         where=engine.url.render_as_string(hide_password=True),
@@ -219,5 +229,5 @@ def _refused(engine: Engine, branch: str, cause: str, there: bool) -> MigratorEr
 
 def _remedy(engine: Engine, branch: str, there: bool) -> str:
     of_source, of_target = DIALECTS[engine.dialect.name].remedies
-    remedy = of_source if branch == "source" else of_target
+    remedy = of_source if branch.startswith("source") else of_target
     return remedy(engine.url.username or "the role", engine.url.database or "", there)

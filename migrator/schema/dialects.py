@@ -11,6 +11,9 @@ MYSQL_LEDGER = "migrator_ledger"
 MYSQL_HISTORY = "migrator_history"
 """Name of the history's table there."""
 
+MYSQL_FENCE = "migrator_fence"
+"""Name of the table with a fence's notes there."""
+
 Remedy = Callable[[str, str, bool], str]
 
 
@@ -115,3 +118,10 @@ DIALECTS: Mapping[str, ControlDialect] = {
     "mariadb": _MYSQL,
 }
 """The dialects by SQLAlchemy's name."""
+
+
+def fence_table(dialect: str, side: str) -> str:
+    """Returns the table with the notes of fences of ``source`` or ``target``, as a statement names it."""
+    if side == "target" and not DIALECTS[dialect].schemas:
+        return MYSQL_FENCE
+    return f"{CONTROL_SCHEMA}.fence"

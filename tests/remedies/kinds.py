@@ -394,4 +394,14 @@ KINDS = (
             "test_a_commit_that_never_arrived_is_reported_and_can_be_tried_again",
         ),
     ),
+    Kind(
+        "plan, raise or open a fence otherwise",
+        r"fence|owns the tables",
+        (
+            LIVE + "fences/test_postgres_fence_ways.py::"
+            "test_what_a_fenced_role_granted_to_another_is_refused_by_name",
+            LIVE + "fences/test_postgres_fence_ways.py::"
+            "test_nobody_queues_behind_the_triggers_and_past_the_limit_all_is_undone",
+        ),
+    ),
 )

@@ -107,6 +107,14 @@ ALLOWED = {
     "migrator/adapters/targets/mysql/checks/grants.py": {"database", "ours"},
     "migrator/adapters/targets/mysql/target.py": {"user"},
     "migrator/schema/dialects.py": {"user"},
+    "migrator/adapters/fences/postgres/fence.py": {
+        "literal(self._side.migration)",
+        "literal(self._side.side)",
+        "table",
+    },
+    "migrator/adapters/fences/postgres/read_only.py": {"literal(value)"},
+    # an expression of the server's clock
+    "migrator/adapters/fences/shared/notes.py": {"self.clock"},
     "migrator/adapters/sources/binlog/remains.py": {"self._source.migration"},
     "migrator/adapters/sources/postgres/remains.py": {"left.name", "self._source.migration"},
     "migrator/adapters/targets/shared/remains.py": {"_COUNTED + 1"},

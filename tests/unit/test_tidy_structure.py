@@ -196,6 +196,7 @@ NAMES_KINDS = {
     "migrator/schema/dialects.py": "control tables",
     "migrator/wiring/source_engines.py": "adapters of sources",
     "migrator/wiring/target_engines.py": "adapters of targets",
+    "migrator/wiring/fences.py": "adapters of fences",
     "verify/dual_read/engines.py": "what dual reads ask",
     "verify/dual_read/query_log.py": "formats of query logs",
     "verify/readers/engines.py": "the judge's readers",

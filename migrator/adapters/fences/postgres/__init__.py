@@ -1,0 +1,1 @@
+"""The fence on PostgreSQL: triggers, revoked rights, or a read-only database."""

@@ -1,0 +1,141 @@
+"""The notes of a fence: its plan and what was there before, in the database's own control table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from migrator.adapters.fences.shared.session import FenceSession
+from migrator.errors import CutoverError
+from migrator.model.cutover.fence import FenceKind, FencePlan
+from migrator.model.table import TableId
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """The plan and what was there before, noted before anything was changed.
+
+    Attributes:
+        plan: of the fence.
+        before: what the kind of fence needs to put things back; JSON.
+    """
+
+    plan: FencePlan
+    before: Mapping[str, Any]
+
+
+def to_document(noted: Noted) -> str:
+    """Writes notes as JSON."""
+    plan = noted.plan
+    return json.dumps(
+        {
+            "format": FORMAT,
+            "kind": plan.kind.value,
+            "tables": [[table.schema, table.name] for table in plan.tables],
+            "login": plan.login,
+            "message": plan.message,
+            "roles": list(plan.roles),
+            "accepted": sorted(plan.accepted),
+            "before": noted.before,
+        },
+        sort_keys=True,
+    )
+
+
+def from_document(document: str, where: str) -> Noted:
+    """Reads notes. Raises ``CutoverError`` for those of another version."""
+    found = json.loads(document)
+    if found.get("format") != FORMAT:
+        raise CutoverError(
+            "the notes of the fence were written by another version of the migrator",
+            where=where,
+            cause=f"their format is {found.get('format')!r}, this version knows {FORMAT}",
+            remedy="start the version that wrote them, or a newer one",
+        )
+    plan = FencePlan(
+        FenceKind(found["kind"]),
+        tuple(TableId(schema, name) for schema, name in found["tables"]),
+        found["login"],
+        found["message"],
+        tuple(found["roles"]),
+        frozenset(found["accepted"]),
+    )
+    return Noted(plan, found["before"])
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """The row of one migration and side.
+
+    Attributes:
+        table: with the notes, as statements name it.
+        there: query whether the table exists, one value.
+        migration: whose.
+        side: ``source`` or ``target``.
+        where: the server in words.
+        clock: the server's clock now, in seconds since 1970, as SQL that gives a text.
+    """
+
+    table: str
+    there: str
+    migration: str
+    side: str
+    where: str
+    clock: str
+
+    def read(self, session: FenceSession) -> Noted | None:
+        """Returns the notes; None where nothing is noted."""
+        if not session.rows(self.there)[0][0]:
+            return None
+        found = session.rows(
+            f"SELECT document FROM {self.table} WHERE migration = %s AND side = %s",
+            (self.migration, self.side),
+        )
+        return from_document(str(found[0][0]), self.where) if found else None
+
+    def others(self, session: FenceSession) -> list[str]:
+        """Returns the other fences on this server which are noted here, in words."""
+        return [
+            f"{migration} ({side})"
+            for migration, side in session.rows(f"SELECT migration, side FROM {self.table} ORDER BY 1, 2")
+            if (migration, side) != (self.migration, self.side)
+        ]
+
+    def write(self, session: FenceSession, noted: Noted) -> None:
+        """Makes the notes durable."""
+        session.change(
+            (
+                f"INSERT INTO {self.table} (migration, side, document) VALUES (%s, %s, %s)",
+                (self.migration, self.side, to_document(noted)),
+            )
+        )
+
+    def up_at(self, session: FenceSession) -> float | None:
+        """Returns when the fence was up, by the server's clock in seconds since 1970; None where it isn't known.
+
+        Whatever began later met the fence from its first statement on.
+        """
+        if not session.rows(self.there)[0][0]:
+            return None
+        found = session.rows(
+            f"SELECT up_at FROM {self.table} WHERE migration = %s AND side = %s", (self.migration, self.side)
+        )
+        return None if not found or found[0][0] is None else float(found[0][0])
+
+    def stamp(self, session: FenceSession) -> None:
+        """Keeps that everything is changed by now."""
+        session.change(
+            (
+                f"UPDATE {self.table} SET up_at = {self.clock} WHERE migration = %s AND side = %s",
+                (self.migration, self.side),
+            )
+        )
+
+    def forget(self) -> tuple[str, tuple[str, str]]:
+        """Returns the statement that removes the notes, and its values."""
+        statement = f"DELETE FROM {self.table} WHERE migration = %s AND side = %s"
+        return statement, (self.migration, self.side)

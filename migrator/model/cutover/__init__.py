@@ -1,0 +1,1 @@
+"""Values of a cut-over: what keeps a side from being written to."""

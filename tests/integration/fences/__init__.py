@@ -1,0 +1,1 @@
+"""Fences on real servers."""
