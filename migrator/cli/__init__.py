@@ -22,6 +22,7 @@ _OURS = {
     for name, module in {
         "changetables": "changetables",
         "check": "check",
+        "cutover": "cutover.cutover",
         "docs": "docs",
         "dual-read": "dual_read",
         "dump": "dump",
@@ -45,7 +46,7 @@ _OURS = {
 """The module of each command, imported when it is asked for: that takes seconds, in which Ctrl-C must be ours."""
 _PRIVATE = (
     "check", "try", "run", "status", "dump", "remap", "explain", "events", "verify", "repair", "reset", "sequences",
-    "history", "dual-read", "rows",
+    "history", "dual-read", "rows", "cutover",
 )  # fmt: skip
 """Commands whose files are for this user only. What ``init`` writes is meant to be shared."""
 _OWN_PROCESS = object()

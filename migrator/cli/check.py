@@ -16,7 +16,8 @@ from migrator.run.commands.against_ledger import against_ledger
 from migrator.run.commands.fits import unfit
 from migrator.run.commands.grain_proof import REMEDY, Verdict, prove
 from migrator.run.commands.next_checks import next_checks
-from migrator.run.migration import Parts, preflight
+from migrator.run.migration import preflight
+from migrator.run.parts import Parts
 from migrator.wiring import parts as wiring
 from migrator.wiring import target as wiring_target
 from migrator.wiring.half_reset import refuse_half
@@ -60,7 +61,7 @@ def check(project: OnSpark, grain_rows: int, value_seconds: float) -> int:
     parts = wiring.parts(settings, project.master, project.options, load)
     findings = preflight(parts)
     for finding in findings:
-        _print(finding)
+        print_finding(finding)
     unready = _revision(settings)
     for file in parts.mapping.aside:
         click.echo(f"note     mapping: {file.name} is no part of it: no line of it says `-- target: <table>`")
@@ -88,7 +89,8 @@ def _revision(settings: Settings) -> int:
     return int(problem is not None)
 
 
-def _print(finding: Finding) -> None:
+def print_finding(finding: Finding) -> None:
+    """Prints a finding with its remedy."""
     label = _REFUSES if finding.fatal else click.style("warning", fg="yellow")
     remedy = readable(finding.remedy)
     click.echo(f"{label}  {finding.check}: {finding.subject}\n    {finding.problem}\n    remedy: {remedy}")
@@ -116,7 +118,7 @@ def _check_rows(
     structure = looked.structure
     values = against_ledger(parts, ledger, list(structure.new.values()), looked.analysed.plans)
     for finding in values:
-        _print(finding)
+        print_finding(finding)
     wrong = 0
     for plan in looked.analysed.plans.values():
         reads = ", ".join(f"{table} (key {', '.join(structure.old[table].key)})" for table in plan.reads)
@@ -130,7 +132,7 @@ def _check_rows(
             continue
         sampled = None if verdict is None else verdict.rows
         for finding in unfit(parts, plan, structure.new[plan.target.name], value_seconds, sampled):
-            _print(finding)
+            print_finding(finding)
             values.append(finding)
     return wrong, values
 
@@ -140,7 +142,7 @@ def _check_nexts(parts: Parts, ledger: Ledger | None) -> list[Finding]:
     found: list[Finding] = []
     for one in next_checks(parts, ledger):
         for finding in one.problems:
-            _print(finding)
+            print_finding(finding)
         if not one.problems:
             differs = (
                 f"differs from the one in force: {one.differs}" if one.differs else "makes the same rows"

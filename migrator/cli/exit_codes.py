@@ -9,6 +9,12 @@ _VERDICT: Mapping[int, str] = {0: "equal", 1: "different", 2: "error", 3: "unkno
 _HOLDS: Mapping[int, str] = {0: "holds", 1: "violated", 2: "error", 3: "unknown: too little was checked"}
 EXIT_CODES: Mapping[str, Mapping[int, str]] = {
     "check": {0: "nothing refuses", 2: "something refuses, or error"},
+    "cutover": {
+        0: "done",
+        1: "refused, or undone: the side that was open is open",
+        2: "error",
+        3: "still under way",
+    },
     "demo": _VERDICT,
     "dual-read": _VERDICT,
     "explain": {0: "done", 2: "a mapping has gaps or can't be used, or error"},

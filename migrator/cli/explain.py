@@ -19,7 +19,8 @@ from migrator.cli.options import (
 from migrator.config import project as configuration
 from migrator.errors import ConfigError, MappingError, together
 from migrator.run.mapping_checks import CLOSE
-from migrator.run.migration import Parts, plans
+from migrator.run.migration import plans
+from migrator.run.parts import Parts
 from migrator.wiring import parts as wiring
 from migrator.wiring.in_force import load_applied
 from transforms.load import read_mapping

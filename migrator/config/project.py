@@ -17,7 +17,9 @@ from typing import Any
 
 from migrator.config import back as config_back
 from migrator.config import coordination as config_coordination
+from migrator.config import cutover as config_cutover
 from migrator.config.back import SUFFIX, Back
+from migrator.config.cutover import CutoverSettings
 from migrator.config.engines import ENGINES, EngineFacts, names_where, placements
 from migrator.config.secret import WAYS, Secrets, concerns_secret, literal_problem
 from migrator.config.sections import FORMAT, SECTIONS
@@ -56,7 +58,7 @@ class Settings:
     ``accepted``: targets whose changed mapping makes the same rows; all of these stand in no file.
     ``owner``: the target with the login of its tables' owner; None where it wasn't asked for.
     ``text_columns``: by table, the columns of a PostgreSQL source that travel as the text of their values.
-    ``back``: the way back; ``reversed``: whether these are its settings.
+    ``back``: the way back; ``reversed``: whether these are its settings. ``cutover``: of cut-overs.
     """
 
     file: Path
@@ -85,6 +87,7 @@ class Settings:
     owner: Server | None = None
     back: Back | None = None
     reversed: bool = False
+    cutover: CutoverSettings | None = None
 
     @property
     def counterpart(self) -> str:
@@ -184,6 +187,7 @@ class _Reader:
         self._check_positive()
         coordination = None if with_owner else self._coordination(root)
         back = None if with_owner else self._back(root, source, target)
+        cutover = None if with_owner else self._cutover(root, source, target)
         if self.problems:
             return None
         return Settings(
@@ -209,6 +213,7 @@ class _Reader:
             text_columns=text_columns,
             owner=owner,
             back=back,
+            cutover=cutover,
         )
 
     # -- checks -------------------------------------------------------------------------------------------------
@@ -324,6 +329,14 @@ class _Reader:
         get, problem = partial(self._get, config_back.SECTION), partial(self._problem, config_back.SECTION)
         secrets = Secrets(root, get, problem, self._environment)
         return config_back.back_of(root, (source, target), get, problem, secrets)
+
+    def _cutover(self, root: Path, source: Server, target: Server) -> CutoverSettings:
+        get, problem = (
+            partial(self._get, config_cutover.SECTION),
+            partial(self._problem, config_cutover.SECTION),
+        )
+        secrets = Secrets(root, get, problem, self._environment)
+        return config_cutover.cutover_of((source, target), get, problem, secrets)
 
     def _spark(self, root: Path) -> SparkSettings:
         conf = self._get("spark", "conf")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields
 
-from migrator.config import back, coordination
+from migrator.config import back, coordination, cutover
 from migrator.config.engines import ENGINES
 from migrator.config.secret import settings_of
 from migrator.config.setting import Setting, choice, needed
@@ -225,6 +225,7 @@ SECTIONS: Mapping[str, Mapping[str, Setting]] = {
     "capture": _limits(CaptureLimits, _CAPTURE),
     "apply": _limits(ApplyLimits, _APPLY),
     back.SECTION: back.SETTINGS,
+    cutover.SECTION: cutover.SETTINGS,
     "coordination": coordination.SETTINGS,
     "spark": _SPARK,
 }

@@ -87,6 +87,7 @@ class TargetBatch:
         mirror: what the batch does to the mirror, which comes first.
         joined: given the mirror, maps the joined targets. It may give rows of one table in several parts.
         link: how it hangs on the event log: applied to a ledger that stands elsewhere it would leave a gap.
+        foreign: changes in it that we haven't made ourselves (see ``Manifest.echo``).
     """
 
     segment: int
@@ -95,6 +96,7 @@ class TargetBatch:
     mirror: tuple[MirrorRows, ...] = ()
     joined: Callable[[Mirror], Iterator[TargetRows]] | None = None
     link: Link | None = None
+    foreign: int = 0
 
 
 class Target(Protocol):

@@ -14,26 +14,16 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Sequence
 from collections.abc import Mapping as MappingType
-from dataclasses import dataclass, replace
-from pathlib import Path
-
-from pyspark.sql import SparkSession
+from dataclasses import replace
 
 from migrator.errors import DamageError, FencedError, MigratorError, PreflightError, ReplacedError, together
 from migrator.model.finding import Finding
 from migrator.model.ledger import Ledger
-from migrator.model.limits import ApplyLimits, CaptureLimits
 from migrator.model.progress import Checkpoint
 from migrator.model.table import TableSchema
 from migrator.model.target import TargetTable
-from migrator.ports.besides import Besides
-from migrator.ports.eventlog import BatchReader, EventLogRoom, SegmentWriter
-from migrator.ports.hints import Hints
-from migrator.ports.leadership import Leadership, Lease
-from migrator.ports.requests import RequestStore
-from migrator.ports.source import LogReader, SourceCatalog
-from migrator.ports.target import Stager, Target
-from migrator.ports.upkeep import Upkeep
+from migrator.ports.leadership import Lease
+from migrator.ports.source import LogReader
 from migrator.run.analysed import Structure, analysed, grained, source_tables
 from migrator.run.apply.executor_watch import watch_executors
 from migrator.run.apply.fitting import Fitting
@@ -46,11 +36,11 @@ from migrator.run.capture.attempt import Anew, Attempt
 from migrator.run.capture.loop import CaptureLoop, SourcePorts
 from migrator.run.capture.priority import at_lower_priority
 from migrator.run.capture.source_threads import wait
+from migrator.run.cutover.gate import gated
 from migrator.run.failure import Stopping
 from migrator.run.lead.between import refuse_changes
 from migrator.run.lead.carried import (
     Carried,
-    LateTargets,
     carry_over,
     mapped_now,
     mirrored_tables,
@@ -67,91 +57,21 @@ from migrator.run.lead.lead import (
     tell,
 )
 from migrator.run.lead.read_again import ReadAgain
-from migrator.run.lead.recapture import Recapture, SetAside
+from migrator.run.lead.recapture import Recapture
 from migrator.run.lead.remapping import Remapping, Switch, SwitchingTarget, tidied
 from migrator.run.lead.resume import joining, resume
 from migrator.run.lead.shortage import named_shortage
 from migrator.run.lead.upkeep import looked_at
 from migrator.run.mapping_checks import gaps, naming_readers, refuse, with_readers
+from migrator.run.parts import EventLog, Parts
 from migrator.run.progress import Progress, Snapshot
-from migrator.run.request_check import CheckedRequests, DoubtsCheck
-from migrator.run.steps import Step, no_step
+from migrator.run.request_check import CheckedRequests
 from transforms.analysis.fingerprint import fingerprint
 from transforms.analysis.needed import with_needed
 from transforms.analysis.plan import MappingKind, MappingPlan
 from transforms.on_spark.session import named_jvm_end
-from transforms.registry import Mapping
 
 Until = Callable[[Snapshot], bool]
-
-
-@dataclass(frozen=True, slots=True)
-class EventLog:
-    """The event log opened under an epoch."""
-
-    writer: SegmentWriter
-    reader: BatchReader
-    room: EventLogRoom
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """Everything a run needs from outside; only ``migrator.wiring.parts`` knows which adapters these are.
-
-    Attributes:
-        source: factories of source connections, for the given table schemas.
-        prepare: brings our control tables up to date and says what is wrong with the target's revision.
-        known_epoch: the highest epoch that the ledger saw.
-        event_log: opens it under an epoch, for a ledger.
-        spark: the session, started on the first call.
-        stager: the target, where executors are to load large batches of dump rows.
-        slots: folder that driver and executors share, where each leader has its own for the rows of batches.
-        begun: whether an earlier run has captured something.
-        reload: loads ``mapping`` anew: functions of Spark that it made are bound to the JVM of that time.
-        hints: where the leader tells onlookers of itself.
-        executors: how many a cluster has now; None where that isn't known, or tasks run in this process.
-        adopt: given the ledger, makes room for an event log of its own if another machine led meanwhile; what
-            it did.
-        set_damage_aside: given the ledger, puts an empty event log in a damaged one's place; where that one is now.
-        upkeep: of the target's tables, once they are filled; None where nobody wants it.
-        reads_replaced: whether all rows of a table are read again that has a captured one's name.
-        late: what is done with targets that joined later.
-        besides: the tables that next mappings fill.
-        check_doubts: raises ``RequestError`` for a dump request that may take right rows out of the target.
-        changes_only: whether the target has its rows already, as on the way back: nothing is dumped into it.
-        keep_until_applied: whether the source may forget only what the target holds: no other machine can go
-            on from
-            this one's event log, or the user wants a damaged one to be captured again.
-    """
-
-    mapping: Mapping
-    catalog: SourceCatalog
-    source: Callable[[list[TableSchema]], SourcePorts]
-    target: Target
-    prepare: Callable[[], str | None]
-    known_epoch: Callable[[], int]
-    leadership: Leadership
-    requests: RequestStore
-    event_log: Callable[[int, Ledger], EventLog]
-    spark: Callable[[], SparkSession]
-    slots: Path
-    begun: Callable[[], bool]
-    reload: Callable[[], Mapping]
-    hints: Hints
-    adopt: Callable[[Ledger], str]
-    set_damage_aside: SetAside
-    keep_until_applied: bool
-    reads_replaced: bool
-    capture_limits: CaptureLimits
-    apply_limits: ApplyLimits
-    executors: Callable[[], int | None] = lambda: None
-    changes_only: bool = False
-    step: Step = no_step
-    late: LateTargets | None = None
-    besides: Besides | None = None
-    check_doubts: DoubtsCheck = lambda _: None
-    stager: Stager | None = None
-    upkeep: Upkeep | None = None
 
 
 def preflight(parts: Parts) -> list[Finding]:
@@ -330,6 +250,8 @@ class Migration:
         # release them.
         log.reader.release(ledger.segment)
         parts.step("run.led")
+        if parts.cutover is not None:  # before Spark starts: a side may be fenced that must be opened again
+            parts.cutover.begin(epoch, stopping, self.progress)
         parts, remapping = self._remapped(ledger, checkpoint, epoch)
         schemas, targets, mapping_plans = plans(parts)
         schemas = with_needed(parts.spark(), schemas, mapping_plans.values())
@@ -359,10 +281,11 @@ class Migration:
         )
         job = self._transform_job(targets, mapping_plans, epoch)
         fitting = Fitting(schemas, leaders_folder(parts.slots, epoch) / "fitted")
+        switching = SwitchingTarget(parts.target, lead, self._switch.look)
         apply = ApplyLoop(
             log.reader,
             lambda batch, known: carried.noted(job.map(fitting.fitted(batch), known)),
-            OpenedTarget(SwitchingTarget(parts.target, lead, self._switch.look), ledger, epoch),
+            OpenedTarget(gated(switching, parts.cutover, stopping, self.progress), ledger, epoch),
             self.progress,
             parts.apply_limits,
             parts.step,

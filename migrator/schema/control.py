@@ -43,7 +43,7 @@ class _Place:
 
 
 def _place(dialect: str, branch: str) -> _Place:
-    if branch in ("target", "target_fence") and not DIALECTS[dialect].schemas:
+    if branch in ("target", "cutover", "target_fence") and not DIALECTS[dialect].schemas:
         return _Place(branch.removeprefix("target_"), None, "migrator_version")
     return _Place(branch.removeprefix("source_").removeprefix("target_"), CONTROL_SCHEMA, "alembic_version")
 
@@ -59,6 +59,11 @@ def upgrade_source(source: Engine | URL | str) -> None:
 def upgrade_target(target: Engine | URL | str) -> None:
     """Makes or upgrades the ledger on a target. Raises ``TargetError`` likewise, ``ConnectionFailed``."""
     _upgrade(as_engine(target), "target")
+
+
+def upgrade_cutover(database: Engine | URL | str) -> None:
+    """Makes the table for the record of a cut-over, on either side. Raises as ``upgrade_target``."""
+    _upgrade(as_engine(database), "cutover")
 
 
 def upgrade_fence(database: Engine | URL | str, side: str) -> None:
@@ -217,6 +222,8 @@ def _refused(engine: Engine, branch: str, cause: str, there: bool) -> MigratorEr
     dialect, of_source = DIALECTS[engine.dialect.name], branch.startswith("source")
     kind = SourceError if of_source else TargetError
     name = f"{CONTROL_SCHEMA}.watermark" if of_source else dialect.ledger
+    if branch == "cutover":
+        name = dialect.cutover
     if branch.endswith("fence"):
         name = fence_table(engine.dialect.name, branch.removesuffix("_fence"))
     return kind(

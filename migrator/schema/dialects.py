@@ -11,6 +11,8 @@ MYSQL_LEDGER = "migrator_ledger"
 MYSQL_HISTORY = "migrator_history"
 """Name of the history's table there."""
 
+MYSQL_CUTOVER = "migrator_cutover"
+"""Name of the table with the record of a cut-over there."""
 MYSQL_FENCE = "migrator_fence"
 """Name of the table with a fence's notes there."""
 
@@ -27,6 +29,7 @@ class ControlDialect:
         history: name of its history.
         read_document, stored_document: the ledger's document as text, and as it is written from ``:v1``.
         has_history: query whether that is there.
+        cutover, has_cutover: the same of the record of a cut-over.
         now: the time of a row in it, in UTC where it has no zone.
         alone: statement that waits for other processes which make the same tables.
         patience: statement that has the session wait for a lock no longer than so many seconds.
@@ -45,6 +48,8 @@ class ControlDialect:
     read_document: str
     stored_document: str
     has_history: str
+    cutover: str
+    has_cutover: str
     now: str
     alone: str
     patience: str
@@ -84,6 +89,9 @@ _MYSQL = ControlDialect(
     stored_document=":v1",
     has_history="SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()"
     f" AND table_name = '{MYSQL_HISTORY}'",
+    cutover=MYSQL_CUTOVER,
+    has_cutover="SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()"
+    f" AND table_name = '{MYSQL_CUTOVER}'",
     now="UTC_TIMESTAMP()",
     alone="SELECT GET_LOCK('migrator control tables', 60)",
     patience="SET SESSION lock_wait_timeout = {}, innodb_lock_wait_timeout = {}",
@@ -103,6 +111,8 @@ DIALECTS: Mapping[str, ControlDialect] = {
         read_document="CAST(checkpoint AS text)",
         stored_document="CAST(:v1 AS jsonb)",
         has_history="SELECT pg_catalog.to_regclass('migrator.history') IS NOT NULL",
+        cutover=f"{CONTROL_SCHEMA}.cutover",
+        has_cutover="SELECT pg_catalog.to_regclass('migrator.cutover') IS NOT NULL",
         now="now()",
         alone="SELECT pg_advisory_lock(hashtextextended('migrator control tables', 0))",
         patience="SET lock_timeout = '{}s'",

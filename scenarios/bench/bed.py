@@ -17,7 +17,8 @@ import click
 from migrator.config import project as configuration
 from migrator.run.caught_up import caught_up
 from migrator.run.failure import Stopping
-from migrator.run.migration import Migration, Parts
+from migrator.run.migration import Migration
+from migrator.run.parts import Parts
 from migrator.run.progress import Snapshot
 from migrator.wiring import parts as wiring
 from scenarios.database import Database

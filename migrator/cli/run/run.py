@@ -17,6 +17,7 @@ from migrator.run.failure import Stopping
 from migrator.run.migration import Migration
 from migrator.run.progress import Progress
 from migrator.wiring import parts as wiring
+from migrator.wiring.cutover import part_of
 from transforms.registry import Mapping
 from verify.tables.continuous import DEFAULT_RATE
 
@@ -76,6 +77,7 @@ def run(
     stopping = Stopping()
     stop_on_signals(stopping)
     parts = wiring.parts(settings, project.master, project.options)
+    parts = replace(parts, cutover=part_of(settings, parts.step))
     refuse_unaccepted(accepted, parts.mapping, reason)
     if unproven_log:
         keep(settings, "force", "--unproven-log")

@@ -173,7 +173,9 @@ class TransformJob:
                 rows.append(TargetRows(table, chunk, before, after, strict, doubted=doubted, emptied=empty))
         joined = self._joined
         if joined is None:
-            return TargetBatch(batch.last, batch.checkpoint, tuple(rows), link=batch.link)
+            return TargetBatch(
+                batch.last, batch.checkpoint, tuple(rows), link=batch.link, foreign=batch.row_changes
+            )
         return TargetBatch(
             batch.last,
             batch.checkpoint,
@@ -181,6 +183,7 @@ class TransformJob:
             joined.mirror_rows(batch),
             lambda mirror: joined.map(batch, mirror),
             batch.link,
+            batch.row_changes,
         )
 
     def _followed(self, batch: Batch) -> TargetBatch:

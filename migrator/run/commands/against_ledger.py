@@ -10,7 +10,8 @@ from migrator.model.finding import Finding
 from migrator.model.ledger import Ledger
 from migrator.model.table import TableId
 from migrator.model.target import TargetTable
-from migrator.run.migration import Parts, carried_by
+from migrator.run.migration import carried_by
+from migrator.run.parts import Parts
 from transforms.analysis.plan import MappingPlan
 
 

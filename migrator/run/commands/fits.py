@@ -26,7 +26,7 @@ from migrator.model.target import TargetTable
 from migrator.run.commands.grain_proof import Grains, grains_of, mapped_grains
 from migrator.run.commands.trial_map import TrialMap
 from migrator.run.commands.trial_rows import TrialRows, texts
-from migrator.run.migration import Parts
+from migrator.run.parts import Parts
 from transforms.analysis.lineage import unchanged
 from transforms.analysis.plan import MappingPlan
 from transforms.cause import spark_cause

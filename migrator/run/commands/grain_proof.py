@@ -26,7 +26,7 @@ from migrator.errors import SourceError
 from migrator.model.reach import Node, Reach, entangled
 from migrator.run.commands.trial_map import Tables, TrialMap, united, without
 from migrator.run.commands.trial_rows import TrialRows, tuples
-from migrator.run.migration import Parts
+from migrator.run.parts import Parts
 from transforms.analysis.grain_numbers import NUMBER
 from transforms.analysis.plan import MappingPlan
 from transforms.cause import spark_cause

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 from migrator.model.sequence import Advance, advance
 from migrator.ports.sequences import SourceNumbers, TargetNumbers
-from migrator.run.migration import Parts, plans
+from migrator.run.migration import plans
+from migrator.run.parts import Parts
 from transforms.analysis.lineage import unchanged
 
 Copies = Mapping[tuple[str, str], frozenset[tuple[str, str]]]
@@ -27,7 +28,11 @@ def copied_columns(parts: Parts) -> Copies:
 
 
 def advances(
-    parts: Parts, target: TargetNumbers, source: SourceNumbers | None, margin: int = 0
+    parts: Parts,
+    target: TargetNumbers,
+    source: SourceNumbers | None,
+    margin: int = 0,
+    known: Copies | None = None,
 ) -> list[Advance]:
     """Returns the step to take with every sequence that fills a column of a target table.
 
@@ -36,13 +41,14 @@ def advances(
         target: its sequences.
         source: the source's; None: only what the target holds counts.
         margin: further values to leave out.
+        known: what ``copied_columns`` found; it is asked where this is None.
 
     Raises what reading either side raises.
     """
     found = target.find([one.name for one in parts.mapping.targets])
     if source is None or not found:
         return [advance(sequence, (), margin) for sequence in found]
-    copies = copied_columns(parts)
+    copies = copied_columns(parts) if known is None else known
     wanted = {
         origin for sequence in found for column in sequence.columns for origin in copies.get(column, ())
     }

@@ -12,7 +12,7 @@ from migrator.model.remaps.remap import filling, in_force
 from migrator.run.analysed import look
 from migrator.run.lead.carried import mapped_now
 from migrator.run.lead.differing import differing
-from migrator.run.migration import Parts
+from migrator.run.parts import Parts
 from transforms import nexts
 from transforms.analysis.fingerprint import fingerprint
 from transforms.analysis.plan import MappingPlan

@@ -25,7 +25,8 @@ from migrator.ports.besides import Besides
 from migrator.ports.leadership import Leadership
 from migrator.ports.requests import RequestStore
 from migrator.run.lead.remapping import cancelled
-from migrator.run.migration import Parts, plans
+from migrator.run.migration import plans
+from migrator.run.parts import Parts
 from migrator.run.steps import Step
 from transforms import nexts
 

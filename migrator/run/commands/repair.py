@@ -28,7 +28,8 @@ from migrator.model.requests.request import (
 from migrator.model.table import Column, TableId, TableSchema
 from migrator.model.target import TargetColumn, TargetTable
 from migrator.ports.requests import RequestStore
-from migrator.run.migration import Parts, plans
+from migrator.run.migration import plans
+from migrator.run.parts import Parts
 from transforms.analysis.key_origin import key_origin
 from transforms.analysis.plan import MappingKind, MappingPlan
 from transforms.registry import Mapping

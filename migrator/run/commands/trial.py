@@ -27,7 +27,8 @@ from migrator.run.commands.dump_order import key_of
 from migrator.run.commands.grain_proof import REMEDY, prove
 from migrator.run.commands.trial_map import TrialMap, united, without
 from migrator.run.commands.trial_rows import TrialRows, texts, tuples
-from migrator.run.migration import Parts, plans
+from migrator.run.migration import plans
+from migrator.run.parts import Parts
 from transforms.analysis.grain_numbers import NUMBER
 from transforms.analysis.plan import MappingPlan
 from transforms.cause import spark_cause

@@ -21,7 +21,7 @@ from migrator.run.analysed import source_tables
 from migrator.run.capture.attempt import Attempt
 from migrator.run.capture.loop import CaptureLoop
 from migrator.run.failure import Stopping
-from migrator.run.migration import Parts
+from migrator.run.parts import Parts
 from migrator.run.progress import Progress, Snapshot
 from scenarios.bench.capture.probe import Commit
 

@@ -21,7 +21,8 @@ from migrator.model.finding import Finding
 from migrator.run.commands import fits
 from migrator.run.commands.trial_map import TrialMap
 from migrator.run.commands.trial_rows import TrialRows
-from migrator.run.migration import Parts, plans
+from migrator.run.migration import plans
+from migrator.run.parts import Parts
 from migrator.wiring import parts as wiring
 from scenarios.project import make_project
 from tests.integration import shop, target_bench, target_bench_mysql

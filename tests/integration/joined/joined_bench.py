@@ -21,7 +21,8 @@ from migrator.model.table import TableSchema
 from migrator.ports.eventlog import Batch, NetDelta
 from migrator.run.apply.joined_job import JoinedJob
 from migrator.run.apply.transform_job import TransformJob
-from migrator.run.migration import Migration, Parts, plans
+from migrator.run.migration import Migration, plans
+from migrator.run.parts import Parts
 from migrator.wiring import parts as wiring
 from tests.integration.run_project import Project
 from transforms.registry import Mapping

@@ -12,7 +12,8 @@ import pytest
 
 from migrator.errors import MigratorError
 from migrator.run.failure import Stopping
-from migrator.run.migration import Migration, Parts
+from migrator.run.migration import Migration
+from migrator.run.parts import Parts
 
 
 def migration(number: int) -> Migration:

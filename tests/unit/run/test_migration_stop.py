@@ -10,7 +10,8 @@ import pytest
 from migrator.errors import ReplacedError
 from migrator.model.table import TableId
 from migrator.run.failure import Stopping
-from migrator.run.migration import Migration, Parts
+from migrator.run.migration import Migration
+from migrator.run.parts import Parts
 
 
 def swapped(stopping: Stopping, *, reads_replaced: bool) -> Migration:

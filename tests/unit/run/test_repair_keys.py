@@ -12,7 +12,7 @@ from migrator.errors import MappingError
 from migrator.model.table import Column, TableId, TableSchema
 from migrator.model.target import TargetColumn
 from migrator.run.commands.repair import Wanted, _same_values, repair_steps
-from migrator.run.migration import Parts
+from migrator.run.parts import Parts
 from transforms import Mapping
 
 

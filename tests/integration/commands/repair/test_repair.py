@@ -22,7 +22,8 @@ from migrator.model.table import TableId
 from migrator.run.caught_up import caught_up
 from migrator.run.commands.repair import Wanted, Way, repair_steps
 from migrator.run.failure import Stopping
-from migrator.run.migration import Migration, Parts
+from migrator.run.migration import Migration
+from migrator.run.parts import Parts
 from migrator.wiring import coordination
 from migrator.wiring import parts as wiring
 from migrator.wiring import repair as wiring_repair

@@ -1,0 +1,1 @@
+"""Hooks that point an application at a database."""

@@ -1,0 +1,1 @@
+"""``migrator cutover``: to the new side, back, and to the end."""

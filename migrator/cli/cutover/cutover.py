@@ -1,0 +1,227 @@
+"""``migrator cutover plan | start | status | abort | back | finish``."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from migrator.cli.check import print_finding
+from migrator.cli.kept import keep, reason_option
+from migrator.cli.options import SECONDS, OnSpark, config_option, on_spark
+from migrator.config import project as configuration
+from migrator.config.project import Settings
+from migrator.config.way_back import way_back
+from migrator.core import cutover as rules
+from migrator.errors import CutoverError
+from migrator.model.codecs.cutover_codec import record_to_json
+from migrator.model.cutover.fence import Survey
+from migrator.model.cutover.record import CutoverPlan, Phase, Record, Side, Wanted
+from migrator.run.migration import preflight
+from migrator.schema.cutovers import Book
+from migrator.wiring import cutover as wiring
+from migrator.wiring import parts as wiring_parts
+
+_LOOK_S = 0.2
+
+
+@click.group()
+def cutover() -> None:
+    """Hand writing over to the new side, and back as often as wanted, until it is finished.
+
+    The leader (`migrator run`) takes the steps; these commands tell it what is wanted. What was asked for is durable:
+    a leader that is killed goes on where it was, or opens the side again that was open.
+    """
+
+
+@cutover.command()
+@on_spark
+@click.option(
+    "--accept", "accepted", is_flag=True, help="Accept the plan: from now on the new side is fenced."
+)
+@reason_option
+def plan(project: OnSpark, accepted: bool, reason: str) -> int:
+    """Show what a cut-over would do and what stands in its way, with the SQL that opens either side by hand.
+
+    Changes nothing without --accept. From then on the tool writes to the old side: its control tables, and what the
+    way back brings.
+    """
+    settings = replace(project.settings, reason=reason)
+    fatal = 0
+    for name, one in (("there", settings), ("back", way_back(settings))):
+        findings = preflight(wiring_parts.parts(one, project.master, project.options))
+        click.echo(f"the way {name}: {one.source.url()} -> {one.target.url()}")
+        for finding in findings:
+            print_finding(finding)
+        fatal += sum(finding.fatal for finding in findings)
+    found, surveys = wiring.planned(settings)
+    for side in Side:
+        fatal += _print_fence(side, found, surveys[side])
+    by_hand = wiring.fences(settings)
+    for side in Side:
+        click.echo(f"\n-- opens the {side} side by hand, whatever stands of its fence:")
+        for statement in by_hand[side].by_hand(found.fence(side)):
+            click.echo(statement)
+    click.echo(f"\nhook: {found.hook or 'none'}; a pause of more than {found.pause_s:g} s is undone")
+    if fatal:
+        click.echo(f"{fatal} refusal(s): this can't be accepted")
+        return 2
+    if accepted:
+        _accept(settings, found)
+    return 0
+
+
+def _print_fence(side: Side, found: CutoverPlan, survey: Survey) -> int:
+    """Prints a side's fence; the number of reasons why it can't be raised."""
+    fence = found.fence(side)
+    refusals = survey.refusals(fence)
+    click.echo(
+        f"the {side} side: fence {fence.kind} on {len(fence.tables)} table(s), {fence.login} may write"
+    )
+    for writer in survey.writers:
+        click.echo(f"    writes now: {writer.login} ({', '.join(writer.by)})")
+    for refusal in refusals:
+        click.echo(f"    {click.style('refuses', fg='red')}: {refusal}")
+    return len(refusals)
+
+
+def _accept(settings: Settings, found: CutoverPlan) -> None:
+    with_book = wiring.book(settings)
+    try:
+        wiring_parts.prepare_both(settings)
+        record = with_book.read()
+        if record is None or record.phase is Phase.FINISHED:
+            with_book.make(Record(found))
+        elif record.under_way or record.open_side is Side.NEW:
+            raise CutoverError(
+                "the plan can't be changed now",
+                cause=f"the {record.open_side} side is open, phase {record.phase}",
+                remedy="go back first (`migrator cutover back`), or finish",
+            )
+        else:
+            with_book.ask(record.changed(plan=found))
+    finally:
+        with_book.close()
+    keep(settings, "cut-over", "the plan was accepted")
+    click.echo("accepted: `migrator cutover start` begins once both ways keep up")
+
+
+def _asking(wanted: Wanted, settings: Settings, wait_s: float) -> int:
+    """Puts an operator's word into the record, and follows what becomes of it; the exit code."""
+    with_book = wiring.book(settings)
+    try:
+        record = _known(with_book)
+        with_book.ask(rules.asked(record, wanted))
+        keep(settings, "cut-over", f"{wanted}, the {record.open_side} side being open")
+        return _followed(with_book, record, wanted, wait_s)
+    finally:
+        with_book.close()
+
+
+def _known(with_book: Book) -> Record:
+    record = with_book.read()
+    if record is None:
+        raise CutoverError(
+            "no plan of a cut-over was accepted",
+            remedy="look at `migrator cutover plan`, then `migrator cutover plan --accept`",
+        )
+    return record
+
+
+def _followed(with_book: Book, before: Record, wanted: Wanted, wait_s: float) -> int:
+    goal = {
+        Wanted.START: Side.NEW,
+        Wanted.BACK: Side.OLD,
+        Wanted.ABORT: before.open_side,
+        Wanted.FINISH: Side.NEW,
+    }[wanted]
+    until, shown = time.monotonic() + wait_s, ""
+    while time.monotonic() < until:
+        record = _known(with_book)
+        line = _line(record)
+        if line != shown:
+            click.echo(line)
+            shown = line
+        if record.wanted is Wanted.NOTHING and record.phase in (Phase.IDLE, Phase.FINISHED):
+            return 0 if record.open_side is goal and (wanted is Wanted.ABORT or not record.reason) else 1
+        time.sleep(_LOOK_S)
+    click.echo("it is still under way: `migrator cutover status` says more")
+    return 3
+
+
+def _line(record: Record) -> str:
+    """The record in one line."""
+    steps = ", ".join(f"{one.phase} {one.seconds:g} s" for one in record.took)
+    parts = [f"{record.open_side} side open" if not record.under_way else f"step {record.phase}"]
+    parts += [f"wanted: {record.wanted}"] if record.wanted is not Wanted.NOTHING else []
+    parts += [record.reason] if record.reason else []
+    parts += [f"last switch: {steps}"] if steps else []
+    return "; ".join(parts)
+
+
+def _command(wanted: Wanted, text: str) -> Callable[[Path, str, float], int]:
+    """A command that asks for something and waits for it."""
+
+    @cutover.command(wanted.value, help=text)
+    @config_option
+    @reason_option
+    @click.option(
+        "--wait",
+        "wait_s",
+        default=120.0,
+        show_default=True,
+        type=SECONDS,
+        help="Longest wait for the leader, in seconds; what was asked for stays asked for.",
+    )
+    def asking(config: Path, reason: str, wait_s: float) -> int:
+        return _asking(wanted, replace(configuration.load(config), reason=reason), wait_s)
+
+    return asking
+
+
+start = _command(
+    Wanted.START,
+    "Fence the old side, bring over what it has, and open the new one; undone by itself past its time limit.",
+)
+back = _command(
+    Wanted.BACK,
+    "The same the other way: fence the new side, bring over what it has, open the old one. Nothing is lost.",
+)
+abort = _command(
+    Wanted.ABORT, "Undo a switch that is under way, as long as the other side isn't being opened."
+)
+finish = _command(
+    Wanted.FINISH, "Give the way back up: the new side is the only one from now on. The old one stays fenced."
+)
+
+
+@cutover.command()
+@config_option
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+def status(config: Path, as_json: bool) -> int:
+    """Show which side is open, the step under way, and what is being waited for."""
+    settings = configuration.load(config)
+    with_book = wiring.book(settings)
+    try:
+        record = with_book.read()
+    finally:
+        with_book.close()
+    if as_json:
+        click.echo(json.dumps(None if record is None else record_to_json(record), indent=2))
+        return 0
+    if record is None:
+        click.echo("no plan of a cut-over was accepted")
+        return 0
+    click.echo(_line(record))
+    both = wiring.fences(settings)
+    for side in Side:
+        fence = record.plan.fence(side)
+        state, late = both[side].state(fence), both[side].late(fence)
+        names = ", ".join(f"{login or 'unknown'} {count}" for login, count in late.by_login)
+        refused = f"{late.count} late write(s) refused{f' ({names})' if names else ''}"
+        click.echo(f"{side}: fence {fence.kind} is {state.standing}; {refused}")
+    return 0

@@ -1,0 +1,148 @@
+"""Settings of a cut-over: the fences of both sides, the hook, and how long a pause may be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from migrator.config.secret import Secrets, settings_of
+from migrator.config.setting import Setting
+from migrator.model.server import Server
+
+SECTION = "cutover"
+_AUTO = "auto"
+KINDS = (_AUTO, "triggers", "revoke", "account_lock", "read_only")
+_SIDES = ("old", "new")
+
+
+def _of_side(side: str) -> dict[str, Setting]:
+    return {
+        f"{side}_fence": Setting(
+            str,
+            f"the kind of fence of the {side} side ([Fences](explanation/fence.md)). `auto` takes the one with the"
+            " fewest ways round",
+            _AUTO,
+            choices=KINDS,
+        ),
+        f"{side}_roles": Setting(
+            list, f"roles or accounts of the {side} side that `revoke` and `account_lock` stop", []
+        ),
+        f"{side}_fencer": Setting(
+            str, f"login that raises and opens the fence of the {side} side", "", "the migration's own there"
+        ),
+        **settings_of(f"{side}_fencer_password", "where its password is"),
+    }
+
+
+SETTINGS = {
+    **_of_side("old"),
+    **_of_side("new"),
+    "accepted_ways": Setting(
+        list, "ways round a fence that are known, as `migrator cutover plan` names them", []
+    ),
+    "hook": Setting(
+        str,
+        "command or URL that points the application at a side"
+        " ([The hook](how-to/cut-over.md#the-hook)); empty: it finds its way by itself",
+    ),
+    "hook_s": Setting(float, "seconds that the hook may take", 30.0),
+    "pause_s": Setting(
+        float, "seconds from the fence to the opening of the other side, after which a switch is undone", 30.0
+    ),
+    "grace_s": Setting(
+        float, "seconds that transactions are waited for that were open when the fence came", 5.0
+    ),
+    "transactions": Setting(
+        str,
+        "what happens to those that are open longer: `wait` leaves them, and the switch is undone once `pause_s` is"
+        " over; `end` ends their sessions",
+        "wait",
+        choices=("wait", "end"),
+    ),
+    "max_lag_s": Setting(
+        float, "a switch begins only if both ways carry changes across within so many seconds", 5.0
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FenceChoice:
+    """The choice of one side's fence.
+
+    Attributes:
+        kind: the kind; empty: whichever fits best.
+        roles: who is stopped, where a kind stops only those named.
+        fencer: the side with the login that raises and opens it.
+    """
+
+    kind: str
+    roles: tuple[str, ...]
+    fencer: Server
+
+
+@dataclass(frozen=True, slots=True)
+class CutoverSettings:
+    """Settings of a cut-over; see the section's for what each is."""
+
+    old: FenceChoice
+    new: FenceChoice
+    accepted_ways: frozenset[str]
+    hook: str
+    hook_s: float
+    pause_s: float
+    grace_s: float
+    end_transactions: bool
+    max_lag_s: float
+
+
+def cutover_of(
+    sides: tuple[Server, Server],
+    get: Callable[[str], Any],
+    problem: Callable[[str, str], None],
+    secrets: Secrets,
+) -> CutoverSettings:
+    """Reads the section.
+
+    Args:
+        sides: the old and the new side with the migration's own logins.
+        get: returns a setting's value, or its default.
+        problem: takes a setting's name and what is wrong with it.
+        secrets: reads the section's passwords.
+    """
+    for name in ("hook_s", "pause_s", "grace_s", "max_lag_s"):
+        if get(name) <= 0:
+            problem(name, f"{get(name)!r} is not above 0")
+    for name in (*(f"{side}_fence" for side in _SIDES), "transactions"):
+        allowed = SETTINGS[name].choices
+        if get(name) not in allowed:
+            problem(name, f"{get(name)!r} is none of {', '.join(allowed)}")
+    old, new = (
+        _choice(get, problem, secrets, name, server) for name, server in zip(_SIDES, sides, strict=True)
+    )
+    return CutoverSettings(
+        old,
+        new,
+        frozenset(map(str, get("accepted_ways"))),
+        str(get("hook")),
+        float(get("hook_s")),
+        float(get("pause_s")),
+        float(get("grace_s")),
+        get("transactions") == "end",
+        float(get("max_lag_s")),
+    )
+
+
+def _choice(
+    get: Callable[[str], Any],
+    problem: Callable[[str, str], None],
+    secrets: Secrets,
+    side: str,
+    server: Server,
+) -> FenceChoice:
+    kind, user = str(get(f"{side}_fence")), str(get(f"{side}_fencer"))
+    password = secrets.read(f"{side}_fencer_password")
+    if password is not None and not user:
+        problem(f"{side}_fencer", f"its password is named, and the login isn't: set {side}_fencer")
+    fencer = replace(server, user=user, password=password) if user else server
+    return FenceChoice("" if kind == _AUTO else kind, tuple(map(str, get(f"{side}_roles"))), fencer)

@@ -1,0 +1,86 @@
+"""The rules of a cut-over: which step follows, what an operator's word means, what is undone. Pure: no clock."""
+
+from __future__ import annotations
+
+from migrator.errors import CutoverError
+from migrator.model.cutover.record import SWITCH, UNDONE, Phase, Record, Side, Took, Wanted
+
+_SIDES = {Wanted.START: Side.OLD, Wanted.BACK: Side.NEW, Wanted.FINISH: Side.NEW}
+"""The side that has to be open for an operator's word to make sense."""
+
+
+def asked(record: Record, wanted: Wanted) -> Record:
+    """Returns the record with an operator's word. Raises ``CutoverError`` where the machine can't take it now."""
+    if record.phase in (Phase.FINISHING, Phase.FINISHED):
+        raise _not_now(record, wanted, "the way back was given up: the new side is the only one")
+    if wanted is Wanted.ABORT:
+        if record.phase not in UNDONE and record.wanted is Wanted.NOTHING:
+            why = "it opens the other side already" if record.under_way else "no switch is under way"
+            raise _not_now(record, wanted, why)
+        return record.changed(wanted=wanted)
+    if record.wanted is not Wanted.NOTHING or record.under_way:
+        raise _not_now(record, wanted, f"{record.wanted or record.phase} is under way")
+    if record.open_side is not _SIDES[wanted]:
+        raise _not_now(record, wanted, f"the {record.open_side} side is open")
+    return record.changed(wanted=wanted, reason="")
+
+
+def begun(record: Record, now_s: float) -> Record:
+    """Returns the record of a switch that begins now."""
+    return record.changed(
+        turn=record.turn + 1,
+        phase=SWITCH[0],
+        wanted=Wanted.NOTHING,
+        since_s=now_s,
+        hooked=False,
+        reason="",
+        took=(),
+    )
+
+
+def stepped(record: Record, seconds: float) -> Record:
+    """Returns the record behind the step under way; behind the last one the sides have changed."""
+    took = (*record.took, Took(record.phase, seconds))
+    if record.phase is SWITCH[-1]:
+        return record.changed(
+            phase=Phase.IDLE, open_side=record.opens, reason="", took=took, wanted=Wanted.NOTHING
+        )
+    following = SWITCH[SWITCH.index(record.phase) + 1]
+    return record.changed(
+        phase=following, hooked=record.hooked or following is Phase.SWITCHING, reason="", took=took
+    )
+
+
+def due_to_undo(record: Record, now_s: float) -> str:
+    """Returns why the switch under way must be undone now; empty where it needn't, or can't be any more."""
+    if record.phase not in UNDONE:
+        return ""
+    if record.wanted is Wanted.ABORT:
+        return "an operator aborted it"
+    if now_s - record.since_s > record.plan.pause_s:
+        waited = f": {record.reason}" if record.reason else ""
+        return f"it took more than {record.plan.pause_s:g} s, in step {record.phase}{waited}"
+    return ""
+
+
+def undoing(record: Record, reason: str) -> Record:
+    """Returns the record of a switch that is undone from now on."""
+    return record.changed(phase=Phase.UNDOING, wanted=Wanted.NOTHING, reason=reason)
+
+
+def undone(record: Record) -> Record:
+    """Returns the record of a switch that was undone: the side that was open is open again."""
+    return record.changed(phase=Phase.IDLE)
+
+
+def refused(record: Record, reason: str) -> Record:
+    """Returns the record of a switch that can't begin."""
+    return record.changed(wanted=Wanted.NOTHING, reason=reason)
+
+
+def _not_now(record: Record, wanted: Wanted, why: str) -> CutoverError:
+    return CutoverError(
+        f"`migrator cutover {wanted}` can't be done now",
+        cause=why,
+        remedy="look at `migrator cutover status`",
+    )

@@ -1,0 +1,93 @@
+"""The record of a cut-over as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from migrator.model.codecs.codec import check_number, damaged
+from migrator.model.cutover.fence import FenceKind, FencePlan
+from migrator.model.cutover.record import CutoverPlan, Phase, Record, Side, Took, Wanted
+from migrator.model.table import TableId
+
+CUTOVER_FORMAT = 1
+
+
+def record_to_json(record: Record) -> dict[str, Any]:
+    """The document of a record."""
+    plan = record.plan
+    return {
+        "format": CUTOVER_FORMAT,
+        "number": record.number,
+        "turn": record.turn,
+        "open_side": record.open_side.value,
+        "phase": record.phase.value,
+        "wanted": record.wanted.value,
+        "since_s": record.since_s,
+        "hooked": record.hooked,
+        "reason": record.reason,
+        "took": [[one.phase.value, one.seconds] for one in record.took],
+        "plan": {
+            "old": _fence(plan.old),
+            "new": _fence(plan.new),
+            "hook": plan.hook,
+            "hook_s": plan.hook_s,
+            "pause_s": plan.pause_s,
+            "grace_s": plan.grace_s,
+            "end_transactions": plan.end_transactions,
+        },
+    }
+
+
+def record_from_json(document: Mapping[str, Any]) -> Record:
+    """Inverse of ``record_to_json``. Raises ``FormatError`` for a newer version's, or one that makes no sense."""
+    try:
+        check_number("cut-over", int(document["format"]), CUTOVER_FORMAT)
+        return Record(
+            _to_plan(document["plan"]),
+            number=int(document["number"]),
+            turn=int(document["turn"]),
+            open_side=Side(document["open_side"]),
+            phase=Phase(document["phase"]),
+            wanted=Wanted(document["wanted"]),
+            since_s=float(document["since_s"]),
+            hooked=bool(document["hooked"]),
+            reason=str(document["reason"]),
+            took=tuple(Took(Phase(phase), float(seconds)) for phase, seconds in document["took"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise damaged("cut-over", error) from error
+
+
+def _to_plan(document: Mapping[str, Any]) -> CutoverPlan:
+    return CutoverPlan(
+        _to_fence(document["old"]),
+        _to_fence(document["new"]),
+        hook=str(document["hook"]),
+        hook_s=float(document["hook_s"]),
+        pause_s=float(document["pause_s"]),
+        grace_s=float(document["grace_s"]),
+        end_transactions=bool(document["end_transactions"]),
+    )
+
+
+def _fence(plan: FencePlan) -> dict[str, Any]:
+    return {
+        "kind": plan.kind.value,
+        "tables": [[table.schema, table.name] for table in plan.tables],
+        "login": plan.login,
+        "message": plan.message,
+        "roles": list(plan.roles),
+        "accepted": sorted(plan.accepted),
+    }
+
+
+def _to_fence(document: Mapping[str, Any]) -> FencePlan:
+    return FencePlan(
+        FenceKind(document["kind"]),
+        tuple(TableId(schema, name) for schema, name in document["tables"]),
+        document["login"],
+        document["message"],
+        tuple(document["roles"]),
+        frozenset(document["accepted"]),
+    )

@@ -1,0 +1,156 @@
+"""The state of a cut-over, as it stands in the control tables of both sides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from migrator.model.cutover.fence import FencePlan
+
+
+class Side(StrEnum):
+    """One of the two databases."""
+
+    OLD = "old"
+    NEW = "new"
+
+    @property
+    def other(self) -> Side:
+        """The one across."""
+        return Side.NEW if self is Side.OLD else Side.OLD
+
+
+class Phase(StrEnum):
+    """A step of the machine, in the order in which a switch takes them."""
+
+    IDLE = "idle"
+    """One side is open, the other one is fenced; nothing is under way."""
+    FENCING = "fencing"
+    WAITING = "waiting"
+    """Transactions that were open when the fence was raised end, or are ended."""
+    DRAINING = "draining"
+    """Everything that the fenced side's log has is applied on the side across."""
+    NUMBERING = "numbering"
+    """Sequences of the side to be opened are moved beyond what is in use."""
+    TURNING = "turning"
+    """The stream the other way has read its log to the present end: it works, and begins before anybody writes."""
+    SWITCHING = "switching"
+    """The hook points the application at the side to be opened."""
+    CHECKING = "checking"
+    """The fence is still up, and nothing passed it."""
+    OPENING = "opening"
+    """The other side's fence is opened. From here there is no undo: rows may be written there already."""
+    UNDOING = "undoing"
+    """The side that was fenced is opened again."""
+    FINISHING = "finishing"
+    """The way back is given up."""
+    FINISHED = "finished"
+
+
+SWITCH = (
+    Phase.FENCING,
+    Phase.WAITING,
+    Phase.DRAINING,
+    Phase.NUMBERING,
+    Phase.TURNING,
+    Phase.SWITCHING,
+    Phase.CHECKING,
+    Phase.OPENING,
+)
+"""The steps of a switch in their order."""
+UNDONE = SWITCH[:-1]
+"""Those that can be undone."""
+_DRAINED = SWITCH[3:]
+
+
+class Wanted(StrEnum):
+    """The word of an operator that the machine hasn't acted on yet."""
+
+    NOTHING = ""
+    START = "start"
+    BACK = "back"
+    ABORT = "abort"
+    FINISH = "finish"
+
+
+@dataclass(frozen=True, slots=True)
+class CutoverPlan:
+    """A plan that an operator has accepted.
+
+    Attributes:
+        old, new: the fences of both sides.
+        hook: command or URL that points the application elsewhere; empty: it finds its way by itself.
+        hook_s: seconds that it may take.
+        pause_s: seconds from the fence to the opening of the other side, after which a switch is undone.
+        grace_s: seconds that open transactions are waited for.
+        end_transactions: whether those that are still open then are ended; else the switch is undone.
+    """
+
+    old: FencePlan
+    new: FencePlan
+    hook: str = ""
+    hook_s: float = 30.0
+    pause_s: float = 30.0
+    grace_s: float = 5.0
+    end_transactions: bool = False
+
+    def fence(self, side: Side) -> FencePlan:
+        """Returns the fence of a side."""
+        return self.old if side is Side.OLD else self.new
+
+
+@dataclass(frozen=True, slots=True)
+class Took:
+    """One step of the latest switch, and the seconds that it took."""
+
+    phase: Phase
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The state of a cut-over.
+
+    Attributes:
+        plan: as accepted.
+        number: counts changes of the record. The old side's copy is written first, and holds.
+        turn: counts switches that began.
+        open_side: the side that is open, or was the last to be.
+        phase: the step under way.
+        wanted: what an operator wants.
+        since_s: when the switch under way began, seconds since 1970 by the leader's clock.
+        hooked: whether the hook was called in this switch, so that an undo has to call it, too.
+        reason: why the last switch was refused or undone, or what is being waited for; empty where all went well.
+        took: the steps of the switch under way, or of the last one.
+    """
+
+    plan: CutoverPlan
+    number: int = 1
+    turn: int = 0
+    open_side: Side = Side.OLD
+    phase: Phase = Phase.IDLE
+    wanted: Wanted = Wanted.NOTHING
+    since_s: float = 0.0
+    hooked: bool = False
+    reason: str = ""
+    took: tuple[Took, ...] = ()
+
+    @property
+    def opens(self) -> Side:
+        """The side that a switch under way, or the next one, opens."""
+        return self.open_side.other
+
+    @property
+    def under_way(self) -> bool:
+        """Whether a switch, or its undoing, is under way."""
+        return self.phase in (*SWITCH, Phase.UNDOING)
+
+    def closed(self, side: Side) -> bool:
+        """Tells whether no change of a side but ours may be carried across: nobody else can have made one."""
+        if side is self.open_side:
+            return self.phase in _DRAINED
+        return self.phase is not Phase.OPENING
+
+    def changed(self, **values: object) -> Record:
+        """Returns the record's next version."""
+        return replace(self, number=self.number + 1, **values)  # type: ignore[arg-type]

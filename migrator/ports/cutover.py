@@ -1,0 +1,66 @@
+"""The ports of a cut-over: where its record is kept, what a side can do, and the hook that points the application."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from migrator.model.cutover.record import Record, Side
+from migrator.model.position import Position
+
+
+class CutoverBook(Protocol):
+    """The record of a cut-over on both sides. Every method raises ``ConnectionFailed``."""
+
+    def read(self) -> Record | None:
+        """Returns the record that holds, the old side's; None before a plan was accepted."""
+        ...
+
+    def write(self, record: Record, epoch: int) -> None:
+        """Puts the record's next version on the old side, then on the new one.
+
+        Raises ``FencedError`` where a later leader wrote, ``CutoverError`` (retryable) where the record was changed
+        meanwhile.
+        """
+        ...
+
+    def write_old(self, record: Record, epoch: int) -> None:
+        """Puts it on the old side alone, as an undo may while the new one can't be reached. Raises likewise."""
+        ...
+
+    def ask(self, record: Record) -> None:
+        """Puts an operator's word on the old side. Raises ``CutoverError`` where the record was changed meanwhile."""
+        ...
+
+
+class CutoverSide(Protocol):
+    """One side, and the stream that carries its changes across. Every method raises ``ConnectionFailed``."""
+
+    def position(self) -> Position:
+        """Returns a place in its log at or behind everything that is committed now."""
+        ...
+
+    def reached(self, position: Position) -> bool:
+        """Tells whether everything up to there is applied across."""
+        ...
+
+    def passed(self) -> str:
+        """Describes changes that passed this side's fence and wait to be carried across; empty: none is known."""
+        ...
+
+    def number(self) -> None:
+        """Moves this side's sequences beyond what is in use on both sides."""
+        ...
+
+
+class Hook(Protocol):
+    """The way by which the application is pointed at a side."""
+
+    def call(self, side: Side, key: str, limit_s: float) -> None:
+        """Points it there. Raises ``CutoverError`` where it doesn't, with what was said.
+
+        Args:
+            side: the side that is about to be open.
+            key: names this call: called again with the same one, it has nothing more to do.
+            limit_s: how long it may take.
+        """
+        ...

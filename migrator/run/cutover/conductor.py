@@ -1,0 +1,262 @@
+"""Carries a cut-over out: one step after another, each durable before it is done, each undone past the limit.
+
+The record is on both sides before a step is taken, so whoever leads next finds the step, takes it again (each may be
+taken twice), or undoes it. Nothing is opened but by OPENING and UNDOING, and each of them opens one side, whose
+opposite is fenced and drained: there is no moment with two open sides.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from migrator.core import cutover as rules
+from migrator.errors import ConnectionFailed, CutoverError, MigratorError
+from migrator.model.cutover.fence import Standing
+from migrator.model.cutover.record import UNDONE, Phase, Record, Side, Wanted
+from migrator.model.position import Position
+from migrator.ports.cutover import CutoverBook, CutoverSide, Hook
+from migrator.ports.fence import Fence
+from migrator.run.steps import Step, no_step
+
+_IDLE_S, _BUSY_S = 1.0, 0.02
+_AT_ONCE_S = 5.0
+"""The longest that one try at a fence takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """The two sides: their fences, and what they can do."""
+
+    fences: Mapping[Side, Fence]
+    sides: Mapping[Side, CutoverSide]
+
+
+@dataclass(slots=True)
+class _Underway:
+    """Memory of the step under way, which a new leader does without.
+
+    Attributes:
+        phase, turn: which step it is.
+        began_s: when, by the monotonic clock.
+        goal: the place in the log that is waited for.
+    """
+
+    phase: Phase = Phase.IDLE
+    turn: int = -1
+    began_s: float = 0.0
+    goal: Position | None = None
+
+
+@dataclass(slots=True)
+class Conductor:
+    """Takes the steps of a cut-over.
+
+    Args:
+        book: the record.
+        both: the two sides.
+        hook: points the application.
+        epoch: of the leader.
+        ready: says why a switch that opens a side can't begin; empty where it can.
+        step: hook at named points.
+        clock: seconds since 1970.
+    """
+
+    book: CutoverBook
+    both: Sides
+    hook: Hook
+    epoch: int
+    ready: Callable[[Record], str] = lambda _: ""
+    step: Step = no_step
+    clock: Callable[[], float] = time.time
+    _under_way: _Underway = field(default_factory=_Underway)
+
+    def look(self) -> float:
+        """Does what is due; returns the seconds until the next look. Raises ``FencedError``, and what isn't
+        retryable."""
+        record = self.book.read()
+        if record is None or record.phase is Phase.FINISHED:
+            return _IDLE_S
+        if why := rules.due_to_undo(record, self.clock()):
+            record = self._written(rules.undoing(record, why))
+        try:
+            return self._idle(record) if record.phase is Phase.IDLE else self._taken(record)
+        except CutoverError as error:
+            if not error.retryable:
+                self._failed(record, str(error))
+            return _IDLE_S
+
+    def _idle(self, record: Record) -> float:
+        """One side is open: the other one is fenced, and an operator may want something."""
+        across = record.opens
+        fence, plan = self.both.fences[across], record.plan.fence(across)
+        if fence.state(plan).standing is not Standing.UP:
+            fence.raise_fence(plan, _AT_ONCE_S)
+        match record.wanted:
+            case Wanted.START | Wanted.BACK:
+                if problem := self.ready(record) or self.both.sides[across].passed():
+                    self._written(rules.refused(record, problem))
+                    return _IDLE_S
+                self.step("cutover.begun")
+                self._written(rules.begun(record, self.clock()))
+                return 0.0
+            case Wanted.ABORT:
+                self._written(rules.refused(record, "an operator aborted it before it began"))
+            case Wanted.FINISH:
+                self._written(record.changed(phase=Phase.FINISHING, wanted=Wanted.NOTHING))
+                return 0.0
+            case Wanted.NOTHING:
+                pass
+        return _IDLE_S
+
+    def _taken(self, record: Record) -> float:
+        now = time.monotonic()
+        if (self._under_way.phase, self._under_way.turn) != (record.phase, record.turn):
+            self._under_way = _Underway(record.phase, record.turn, now)
+            self.step(f"cutover.{record.phase}")
+        if not _STEPS[record.phase](self, record):
+            return _BUSY_S
+        self.step(f"cutover.{record.phase}_done")
+        if record.phase is Phase.UNDOING:
+            self._written(rules.undone(record))
+        elif record.phase is Phase.FINISHING:
+            self._written(record.changed(phase=Phase.FINISHED))
+        else:
+            self._written(rules.stepped(record, round(time.monotonic() - self._under_way.began_s, 3)))
+        return 0.0
+
+    def _failed(self, record: Record, why: str) -> None:
+        """A step can't be taken at all: what can be undone is; else it is tried again, and an operator is told."""
+        if record.phase in UNDONE:
+            self._written(rules.undoing(record, why))
+        elif record.reason != why:
+            self._written(record.changed(reason=why))
+
+    def _written(self, record: Record) -> Record:
+        try:
+            self.book.write(record, self.epoch)
+        except ConnectionFailed:
+            # The side that an undo opens is enough for it: the other one was never opened.
+            if record.phase not in (Phase.UNDOING, Phase.IDLE) or record.open_side is not Side.OLD:
+                raise
+            self.book.write_old(record, self.epoch)
+        return record
+
+    # -- steps: each tells whether it is done, and may be taken again
+
+    def _fence(self, record: Record) -> bool:
+        left = record.plan.pause_s - (self.clock() - record.since_s)
+        try:
+            self.both.fences[record.open_side].raise_fence(
+                record.plan.fence(record.open_side), max(0.1, min(left, _AT_ONCE_S))
+            )
+        except CutoverError as error:
+            if not error.retryable:
+                raise
+            self._told(record, str(error))
+            return False
+        return True
+
+    def _wait(self, record: Record) -> bool:
+        fence, plan = self.both.fences[record.open_side], record.plan.fence(record.open_side)
+        found = fence.open_transactions(plan)
+        if not found:
+            return True
+        if time.monotonic() - self._under_way.began_s > record.plan.grace_s and record.plan.end_transactions:
+            fence.end(found)
+        self._told(
+            record, f"{len(found)} transaction(s) are open: {'; '.join(one.words() for one in found[:3])}"
+        )
+        return False
+
+    def _drain(self, record: Record) -> bool:
+        return self._has_reached(record, record.open_side)
+
+    def _number(self, record: Record) -> bool:
+        self.both.sides[record.opens].number()
+        return True
+
+    def _turn(self, record: Record) -> bool:
+        return self._has_reached(record, record.opens)
+
+    def _switch(self, record: Record) -> bool:
+        self._hook(record, record.opens)
+        return True
+
+    def _check(self, record: Record) -> bool:
+        side = record.open_side
+        state = self.both.fences[side].state(record.plan.fence(side))
+        if state.standing is not Standing.UP:
+            raise CutoverError(
+                f"the fence of the {side} side isn't up any more",
+                cause="; ".join(state.missing),
+                remedy="find out who took it away, then start again",
+            )
+        if not self._has_reached(record, side):
+            return False
+        if passed := self.both.sides[side].passed():
+            raise CutoverError(
+                f"writes passed the fence of the {side} side",
+                cause=passed,
+                remedy="choose a fence that stops them (`migrator cutover plan`), then start again",
+            )
+        return True
+
+    def _open(self, record: Record) -> bool:
+        self.both.fences[record.opens].open_fence(record.plan.fence(record.opens), _AT_ONCE_S)
+        return True
+
+    def _undo(self, record: Record) -> bool:
+        side = record.open_side
+        if record.hooked:
+            try:
+                self._hook(record, side)
+            except CutoverError as error:
+                # Whoever is pointed elsewhere is refused there: this side must open all the same.
+                before = record.reason.partition(" (the hook")[0]
+                self._told(record, f"{before} (the hook failed as well: {error.what})")
+        self.both.fences[side].open_fence(record.plan.fence(side), _AT_ONCE_S)
+        return True
+
+    def _finish(self, record: Record) -> bool:
+        return True
+
+    # -- what several steps do
+
+    def _has_reached(self, record: Record, side: Side) -> bool:
+        """Tells whether the log of a side, up to its end as this step began, is applied across."""
+        if self._under_way.goal is None:
+            self._under_way.goal = self.both.sides[side].position()
+        if self.both.sides[side].reached(self._under_way.goal):
+            return True
+        if passed := self.both.sides[side].passed():
+            self._told(record, passed)
+        return False
+
+    def _hook(self, record: Record, side: Side) -> None:
+        if record.plan.hook:
+            self.hook.call(side, f"{record.turn}-{side}", record.plan.hook_s)
+
+    def _told(self, record: Record, reason: str) -> None:
+        """Has onlookers know what a step waits for."""
+        if record.reason != reason:
+            try:
+                self._written(record.changed(reason=reason))
+            except MigratorError as error:
+                if not error.retryable:
+                    raise
+
+
+_STEPS: Mapping[Phase, Callable[[Conductor, Record], bool]] = {
+    Phase.FENCING: Conductor._fence,
+    Phase.WAITING: Conductor._wait,
+    Phase.DRAINING: Conductor._drain,
+    Phase.NUMBERING: Conductor._number,
+    Phase.TURNING: Conductor._turn,
+    Phase.SWITCHING: Conductor._switch,
+    Phase.CHECKING: Conductor._check,
+    Phase.OPENING: Conductor._open,
+    Phase.UNDOING: Conductor._undo,
+    Phase.FINISHING: Conductor._finish,
+}

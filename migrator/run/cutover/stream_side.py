@@ -1,0 +1,25 @@
+"""One side of a cut-over and the stream that carries its changes across, by what both databases say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from migrator.model.position import Position
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSide:
+    """``ports.cutover.CutoverSide``, put together of functions.
+
+    Attributes:
+        position: a place in the side's log at or behind everything that is committed now.
+        reached: whether everything up to there is applied across.
+        passed: describes changes that passed the side's fence; empty: none is known.
+        number: moves the side's sequences beyond what is in use.
+    """
+
+    position: Callable[[], Position]
+    reached: Callable[[Position], bool]
+    passed: Callable[[], str]
+    number: Callable[[], None]

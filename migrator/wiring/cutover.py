@@ -1,0 +1,248 @@
+"""A cut-over's parts, as the settings choose them: the record, both sides, the hook, and the leader's thread."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+
+from migrator.adapters.hooks.command import SwitchHook
+from migrator.config.cutover import CutoverSettings, FenceChoice
+from migrator.config.project import Settings
+from migrator.config.way_back import way_back
+from migrator.errors import ConfigError, CutoverError, FencedError, MigratorError
+from migrator.model.cutover.fence import FenceKind, FencePlan, Survey
+from migrator.model.cutover.record import CutoverPlan, Phase, Record, Side
+from migrator.model.table import TableId
+from migrator.ports.fence import Fence
+from migrator.run.commands import hand_over
+from migrator.run.cutover.conductor import Conductor, Sides
+from migrator.run.cutover.gate import PASSED, CutOvers, Gate
+from migrator.run.cutover.reverse_process import ReverseProcess
+from migrator.run.cutover.stream_side import StreamSide
+from migrator.run.failure import Stopping
+from migrator.run.progress import Progress
+from migrator.run.steps import Step, no_step
+from migrator.schema.cutovers import Book, Copy
+from migrator.wiring import parts as wiring
+from migrator.wiring.coordination import look
+from migrator.wiring.fences import source_fence, target_fence
+from migrator.wiring.source import source_numbers
+from migrator.wiring.target import peek, target_database
+
+_AGAIN_S = 1.0
+_ROUND_TRIP_LOOK_S = 0.05
+
+
+def cutover_settings(settings: Settings) -> CutoverSettings:
+    """Returns the settings of cut-overs. Raises ``ConfigError`` for settings that weren't read from a file."""
+    if settings.cutover is None:
+        raise ConfigError(
+            "these settings have no part about cut-overs", remedy="read them from migration.toml"
+        )
+    return settings.cutover
+
+
+def fences(settings: Settings, step: Step = no_step) -> dict[Side, Fence]:
+    """Returns the fences of both sides. Connects to nothing yet."""
+    chosen = cutover_settings(settings)
+    return {
+        Side.OLD: source_fence(settings, chosen.old.fencer, step),
+        Side.NEW: target_fence(settings, chosen.new.fencer, step),
+    }
+
+
+def book(settings: Settings) -> Book:
+    """Returns the record on both sides. Connects to nothing yet."""
+    back = way_back(settings)
+    return Book(
+        Copy(target_database(back), settings.name, back.target.url()),
+        Copy(target_database(settings), settings.name, settings.target.url()),
+    )
+
+
+def planned(settings: Settings) -> tuple[CutoverPlan, dict[Side, Survey]]:
+    """Returns the plan that an operator may accept, and what both servers say about fences."""
+    chosen, back = cutover_settings(settings), way_back(settings)
+    there, backwards = wiring.parts(settings), wiring.parts(back)
+    old = there.catalog.tables(sorted({name for one in there.mapping for name in one.sources}))
+    new = there.target.tables([one.name for one in there.mapping])
+    read = backwards.catalog.tables(sorted({name for one in backwards.mapping for name in one.sources}))
+    written = backwards.target.tables([one.name for one in backwards.mapping])
+    tables = {
+        Side.OLD: sorted({schema.id for schema in old} | {table.id for table in written}),
+        Side.NEW: sorted({table.id for table in new} | {schema.id for schema in read}),
+    }
+    logins = {Side.OLD: back.target.user, Side.NEW: settings.target.user}
+    both = fences(settings)
+    surveys = {side: both[side].survey(tables[side], logins[side]) for side in Side}
+    choices = {Side.OLD: chosen.old, Side.NEW: chosen.new}
+    urls = {Side.OLD: settings.target.address, Side.NEW: settings.source.address}
+    plans = {
+        side: _fence_plan(choices[side], surveys[side], tables[side], logins[side], urls[side], chosen)
+        for side in Side
+    }
+    plan = CutoverPlan(
+        plans[Side.OLD],
+        plans[Side.NEW],
+        chosen.hook,
+        chosen.hook_s,
+        chosen.pause_s,
+        chosen.grace_s,
+        chosen.end_transactions,
+    )
+    return plan, surveys
+
+
+def _fence_plan(
+    choice: FenceChoice,
+    survey: Survey,
+    tables: list[TableId],
+    login: str,
+    elsewhere: str,
+    chosen: CutoverSettings,
+) -> FencePlan:
+    kind = FenceKind(choice.kind) if choice.kind else survey.advised()
+    if kind is None:
+        raise CutoverError(
+            "no kind of fence can be raised",
+            where=", ".join(map(str, tables[:3])),
+            cause="; ".join(obstacle for one in survey.choices for obstacle in one.obstacles),
+            remedy="give the login what is named",
+        )
+    return FencePlan(
+        kind,
+        tuple(tables),
+        login,
+        f"this database was handed over: write to {elsewhere}"[:128],
+        choice.roles,
+        chosen.accepted_ways,
+    )
+
+
+def part_of(settings: Settings, step: Step) -> CutOvers | None:
+    """Returns a run's part in cut-overs; None where the project has no way back."""
+    if settings.reversed:
+        own = Copy(target_database(settings), settings.counterpart, settings.target.url())
+        return CutOvers(Gate(Side.NEW, own.read))
+    if settings.cutover is None or settings.back is None or not settings.back.mapping.exists():
+        return None
+    own = Copy(target_database(settings), settings.name, settings.target.url())
+    gate = Gate(Side.OLD, own.read)
+    return CutOvers(gate, partial(_conduct, settings, gate, step))
+
+
+def _conduct(
+    settings: Settings, gate: Gate, step: Step, epoch: int, stopping: Stopping, progress: Progress
+) -> None:
+    """The leader's thread. Whatever can't be done now is tried again: a side may be fenced."""
+    back = way_back(settings)
+    kept = book(settings)
+    reverse = ReverseProcess(settings.file, back.state / "run.log")
+    conductor = Conductor(
+        kept,
+        Sides(fences(settings, step), _sides(settings, back, gate)),
+        SwitchHook(
+            cutover_settings(settings).hook,
+            settings.name,
+            {Side.OLD: settings.source, Side.NEW: settings.target},
+        ),
+        epoch,
+        partial(_not_ready, settings, back),
+        step,
+    )
+    try:
+        while not stopping.requested():
+            rest, said = _AGAIN_S, ""
+            try:
+                record = kept.read()
+                if record is not None and record.phase is not Phase.FINISHED:
+                    said = reverse.keep()
+                elif record is not None:
+                    reverse.end()
+                rest = conductor.look()
+            except FencedError:
+                raise
+            except MigratorError as error:
+                said = f"the cut-over waits: {error}"
+            progress.warn("cut-over", *filter(None, [said]))
+            stopping.wait(rest)
+    finally:
+        reverse.end()
+        kept.close()
+
+
+def _sides(settings: Settings, back: Settings, gate: Gate) -> dict[Side, StreamSide]:
+    return {
+        Side.OLD: StreamSide(
+            partial(wiring.source_position, settings),
+            partial(wiring.applied_reaches, settings),
+            gate.waiting,
+            _Numbering(back),
+        ),
+        Side.NEW: StreamSide(
+            partial(wiring.source_position, back),
+            partial(wiring.applied_reaches, back),
+            partial(_passed_back, back),
+            _Numbering(settings),
+        ),
+    }
+
+
+class _Numbering:
+    """Moves the sequences of a migration's target. Which columns are copies is asked of the mapping once."""
+
+    def __init__(self, settings: Settings):
+        self._settings = settings
+        self._copies: hand_over.Copies | None = None
+
+    def __call__(self) -> None:
+        settings = self._settings
+        parts, numbers = wiring.parts(settings), wiring.target_numbers(settings)
+        if self._copies is None:
+            self._copies = hand_over.copied_columns(parts)
+        found = hand_over.advances(parts, numbers, source_numbers(settings), known=self._copies)
+        if failed := [one for one in found if one.problem]:
+            raise CutoverError(
+                f"{len(failed)} sequence(s) can't be moved",
+                where=", ".join(one.sequence.name for one in failed),
+                cause=failed[0].problem,
+                remedy=failed[0].remedy or "look at `migrator sequences`",
+            )
+        numbers.move([one for one in found if one.moves()])
+
+
+def _passed_back(back: Settings) -> str:
+    """Returns what the way back's process says of changes that passed the new side's fence."""
+    with suppress(MigratorError):
+        hint = look(back).hint
+        return next((one for one in hint.warnings if PASSED in one), "") if hint is not None else ""
+    return ""
+
+
+def _not_ready(settings: Settings, back: Settings, record: Record) -> str:
+    """Returns why a switch can't begin; empty where it can."""
+    for name, one in (("there", settings), ("back", back)):
+        ledger = peek(one)
+        checkpoint = None if ledger is None else ledger.checkpoint
+        if checkpoint is None:
+            return f"the way {name} hasn't applied anything yet"
+        if checkpoint.dumping() or checkpoint.filling:
+            return f"the way {name} isn't complete: its dump, or the filling of a target, is under way"
+        if checkpoint.bad_rows:
+            return f"{len(checkpoint.bad_rows)} row(s) of the way {name} are set aside (`migrator rows set-aside`)"
+    limit_s = cutover_settings(settings).max_lag_s
+    for name, one in (("there", settings), ("back", back)):
+        if not _within(limit_s, partial(wiring.applied_reaches, one, wiring.source_position(one))):
+            return f"the way {name} lags by more than {limit_s:g} s"
+    return ""
+
+
+def _within(limit_s: float, holds: Callable[[], bool]) -> bool:
+    until = time.monotonic() + limit_s
+    while not holds():
+        if time.monotonic() > until:
+            return False
+        time.sleep(_ROUND_TRIP_LOOK_S)
+    return True
