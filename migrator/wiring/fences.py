@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from migrator.adapters.fences.mariadb.fence import MariaFence
+from migrator.adapters.fences.mysql.fence import MysqlFence
 from migrator.adapters.fences.postgres.fence import PostgresFence
 from migrator.adapters.fences.shared.kept_fence import Side
 from migrator.config.project import Settings
@@ -14,6 +16,8 @@ from migrator.run.steps import Step, no_step
 
 _ENGINES: Mapping[str, Callable[[Side, Step], Fence]] = {
     "postgresql": PostgresFence,
+    "mysql": MysqlFence,
+    "mariadb": MariaFence,
 }
 
 

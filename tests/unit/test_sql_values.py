@@ -107,11 +107,8 @@ ALLOWED = {
     "migrator/adapters/targets/mysql/checks/grants.py": {"database", "ours"},
     "migrator/adapters/targets/mysql/target.py": {"user"},
     "migrator/schema/dialects.py": {"user"},
-    "migrator/adapters/fences/postgres/fence.py": {
-        "literal(self._side.migration)",
-        "literal(self._side.side)",
-        "table",
-    },
+    "migrator/adapters/fences/postgres/fence.py": {"literal(self._kept.name)", "table"},
+    "migrator/adapters/fences/mysql/fence.py": {"session.literal(self._kept.name)"},
     "migrator/adapters/fences/postgres/read_only.py": {"literal(value)"},
     # an expression of the server's clock
     "migrator/adapters/fences/shared/notes.py": {"self.clock"},

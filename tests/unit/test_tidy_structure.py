@@ -204,6 +204,7 @@ NAMES_KINDS = {
     # the folders of an engine that has two products, which differ here and there
     "migrator/adapters/sources/binlog/": "MySQL and MariaDB",
     "migrator/adapters/targets/mysql/": "MySQL and MariaDB",
+    "migrator/adapters/fences/mysql/": "MySQL and MariaDB",
     "migrator/connections/mysql/": "MySQL and MariaDB",
     "verify/readers/mysql/": "MySQL and MariaDB",
     # words that are no kinds

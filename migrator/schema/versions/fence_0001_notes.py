@@ -1,4 +1,4 @@
-"""The notes of fences: what was there before a side was fenced off, one row a migration and side."""
+"""The notes of fences: what was there before a side was fenced off, one row a migration, side and database."""
 
 from __future__ import annotations
 
@@ -38,8 +38,9 @@ def upgrade() -> None:
 def _create(name: str, text: Any, **options: Any) -> None:
     op.create_table(
         name,
-        sa.Column("migration", sa.String(64), primary_key=True),
-        sa.Column("side", sa.String(8), primary_key=True),
+        sa.Column("name", sa.String(64), primary_key=True),
+        sa.Column("migration", sa.String(64), nullable=False),
+        sa.Column("side", sa.String(8), nullable=False),
         sa.Column("noted_at", sa.DateTime(timezone=True), nullable=False, server_default=sa.func.now()),
         sa.Column("up_at", sa.String(32)),
         sa.Column("document", text, nullable=False),

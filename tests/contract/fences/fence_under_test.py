@@ -39,6 +39,10 @@ class FencePlace(Protocol):
         """An application's login."""
 
     @property
+    def role(self) -> str:
+        """The same as plans name it."""
+
+    @property
     def tables(self) -> tuple[TableId, ...]:
         """The tables above, in order."""
 
@@ -80,10 +84,11 @@ class FencePlace(Protocol):
 def plan_of(place: FencePlace, kind: FenceKind, **changes: Any) -> FencePlan:
     """A plan of a kind, with every way round accepted that the survey names."""
     named = kind in (FenceKind.REVOKE, FenceKind.ACCOUNT_LOCK)
-    survey = place.fence().survey(place.tables, place.ours)
-    plan = FencePlan(kind, place.tables, place.ours, MESSAGE, (place.app,) if named else ())
+    choice = place.fence().survey(place.tables, place.ours).choice(kind)
+    login = place.ours if choice.lets_us_write else ""
+    plan = FencePlan(kind, place.tables, login, MESSAGE, (place.role,) if named else ())
     plan = replace(plan, **changes)
-    ways = survey.choice(kind).open_ways(plan.roles)
+    ways = place.fence().survey(plan.tables, place.ours).choice(kind).open_ways(plan.roles)
     return replace(plan, accepted=frozenset(way.label for way in ways))
 
 

@@ -49,7 +49,7 @@ class PostgresPlace:
     def __init__(self, database: Database):
         self.database = database
         self.ours = f"Our \"login's {database.database}"
-        self.app = f"app {database.database}"
+        self.app = self.role = f"app {database.database}"
         self.tables = (
             TableId("public", "customer"),
             TableId("public", "orders"),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +18,7 @@ from migrator.errors import CutoverError
 from migrator.model.cutover.fence import FenceKind, Standing
 from migrator.model.table import TableId
 from tests.contract.fences.fence_under_test import LONG_S, MESSAGE, down, plan_of, rows_of
+from tests.integration.fences.acting import Acting
 from tests.integration.fences.postgres_place import PostgresPlace
 from tests.integration.waiting import await_true
 from tests.servers import Database, PostgresServer, embedded_postgres, fresh_database
@@ -242,7 +242,7 @@ def test_nobody_queues_behind_the_triggers_and_past_the_limit_all_is_undone(plac
     with place.connect(place.app) as writer, place.connect(place.app) as other:
         writer.execute("BEGIN")
         writer.execute("UPDATE orders SET amount = 8 WHERE id = 1")
-        raised = in_thread(lambda: place.fence().raise_fence(plan, 3.0))
+        raised = Acting(lambda: place.fence().raise_fence(plan, 3.0))
         while raised.is_alive():
             start = time.monotonic()
             other.execute("UPDATE orders SET amount = 7 WHERE id = 2")
@@ -254,7 +254,7 @@ def test_nobody_queues_behind_the_triggers_and_past_the_limit_all_is_undone(plac
         assert "UPDATE orders SET amount = 8" in raised.error.cause
         assert place.listing() == before
         assert not place.noted()
-        again = in_thread(lambda: place.fence().raise_fence(plan, LONG_S))
+        again = Acting(lambda: place.fence().raise_fence(plan, LONG_S))
         writer.execute("COMMIT")
         again.join(LONG_S)
         assert again.error is None
@@ -275,22 +275,6 @@ def test_a_reader_delays_the_removal_and_yet_writers_pass_at_once(place: Postgre
         reader.execute("COMMIT")
     down(place, plan)
     assert place.listing() == before
-
-
-class in_thread(threading.Thread):
-    """An act in a thread of its own, and its error."""
-
-    def __init__(self, act: Callable[[], Any]):
-        super().__init__(daemon=True)
-        self._act = act
-        self.error: BaseException | None = None
-        self.start()
-
-    def run(self) -> None:
-        try:
-            self._act()
-        except CutoverError as error:
-            self.error = error
 
 
 PRIVILEGES = ("SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER")

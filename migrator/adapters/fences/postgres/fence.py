@@ -43,6 +43,7 @@ class PostgresFence(KeptFence[PostgresFenceSession]):
         self._kept = Notes(
             table,
             f"SELECT pg_catalog.to_regclass('{table}') IS NOT NULL",
+            side.name(),
             side.migration,
             side.side,
             side.server.address,
@@ -87,9 +88,6 @@ class PostgresFence(KeptFence[PostgresFenceSession]):
             session.rows(_END, (one.id,))
 
     def _forgotten_by_hand(self) -> list[str]:
-        statement = (
-            f"DELETE FROM {self._kept.table} WHERE migration = {literal(self._side.migration)}"
-            f" AND side = {literal(self._side.side)}"
-        )
+        statement = f"DELETE FROM {self._kept.table} WHERE name = {literal(self._kept.name)}"
         there = f"pg_catalog.to_regclass({literal(self._kept.table)}) IS NOT NULL"
         return ["DO " + literal(f"BEGIN IF {there} THEN {statement}; END IF; END")]

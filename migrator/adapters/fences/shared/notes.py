@@ -74,6 +74,7 @@ class Notes:
     Attributes:
         table: with the notes, as statements name it.
         there: query whether the table exists, one value.
+        name: of the fence, which tells its row: servers of MySQL have one table for all their databases.
         migration: whose.
         side: ``source`` or ``target``.
         where: the server in words.
@@ -82,6 +83,7 @@ class Notes:
 
     table: str
     there: str
+    name: str
     migration: str
     side: str
     where: str
@@ -91,26 +93,25 @@ class Notes:
         """Returns the notes; None where nothing is noted."""
         if not session.rows(self.there)[0][0]:
             return None
-        found = session.rows(
-            f"SELECT document FROM {self.table} WHERE migration = %s AND side = %s",
-            (self.migration, self.side),
-        )
+        found = session.rows(f"SELECT document FROM {self.table} WHERE name = %s", (self.name,))
         return from_document(str(found[0][0]), self.where) if found else None
 
     def others(self, session: FenceSession) -> list[str]:
         """Returns the other fences on this server which are noted here, in words."""
         return [
             f"{migration} ({side})"
-            for migration, side in session.rows(f"SELECT migration, side FROM {self.table} ORDER BY 1, 2")
-            if (migration, side) != (self.migration, self.side)
+            for migration, side, name in session.rows(
+                f"SELECT migration, side, name FROM {self.table} ORDER BY 1, 2"
+            )
+            if name != self.name
         ]
 
     def write(self, session: FenceSession, noted: Noted) -> None:
         """Makes the notes durable."""
         session.change(
             (
-                f"INSERT INTO {self.table} (migration, side, document) VALUES (%s, %s, %s)",
-                (self.migration, self.side, to_document(noted)),
+                f"INSERT INTO {self.table} (name, migration, side, document) VALUES (%s, %s, %s, %s)",
+                (self.name, self.migration, self.side, to_document(noted)),
             )
         )
 
@@ -121,21 +122,13 @@ class Notes:
         """
         if not session.rows(self.there)[0][0]:
             return None
-        found = session.rows(
-            f"SELECT up_at FROM {self.table} WHERE migration = %s AND side = %s", (self.migration, self.side)
-        )
+        found = session.rows(f"SELECT up_at FROM {self.table} WHERE name = %s", (self.name,))
         return None if not found or found[0][0] is None else float(found[0][0])
 
     def stamp(self, session: FenceSession) -> None:
         """Keeps that everything is changed by now."""
-        session.change(
-            (
-                f"UPDATE {self.table} SET up_at = {self.clock} WHERE migration = %s AND side = %s",
-                (self.migration, self.side),
-            )
-        )
+        session.change((f"UPDATE {self.table} SET up_at = {self.clock} WHERE name = %s", (self.name,)))
 
-    def forget(self) -> tuple[str, tuple[str, str]]:
-        """Returns the statement that removes the notes, and its values."""
-        statement = f"DELETE FROM {self.table} WHERE migration = %s AND side = %s"
-        return statement, (self.migration, self.side)
+    def forget(self) -> tuple[str, tuple[str]]:
+        """Returns the statement that removes the notes, and its value."""
+        return f"DELETE FROM {self.table} WHERE name = %s", (self.name,)

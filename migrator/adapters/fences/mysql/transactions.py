@@ -1,0 +1,72 @@
+"""Transactions that are open on MySQL or MariaDB: sessions', and those of XA that wait for their outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from migrator.adapters.fences.mysql.session import MysqlFenceSession
+from migrator.model.cutover.fence import OpenTransaction
+from migrator.model.table import TableId
+
+_RUNNING = (
+    "SELECT CAST(p.ID AS CHAR), p.USER, CAST(t.trx_started AS CHAR),"
+    " LEFT(COALESCE(t.trx_query, p.INFO, p.COMMAND), 200)"
+    " FROM information_schema.INNODB_TRX t JOIN information_schema.PROCESSLIST p ON p.ID = t.trx_mysql_thread_id"
+    " WHERE p.ID <> CONNECTION_ID()"
+)
+_OF_TABLES = (
+    "SELECT CAST(p.ID AS CHAR), p.USER, '', LEFT(COALESCE(p.INFO, p.COMMAND), 200)"
+    " FROM performance_schema.metadata_locks m JOIN performance_schema.threads t ON t.THREAD_ID = m.OWNER_THREAD_ID"
+    " JOIN information_schema.PROCESSLIST p ON p.ID = t.PROCESSLIST_ID WHERE m.OBJECT_TYPE = 'TABLE'"
+    " AND m.LOCK_STATUS = 'GRANTED' AND p.ID <> CONNECTION_ID() AND (m.OBJECT_SCHEMA, m.OBJECT_NAME) IN ({places})"
+)
+_METADATA = (
+    "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'performance_schema'"
+    " AND TABLE_NAME = 'metadata_locks' AND @@performance_schema = 1"
+)
+
+
+def holding(session: MysqlFenceSession, tables: Sequence[TableId]) -> list[OpenTransaction]:
+    """The transactions that hold these tables, as far as the server tells; else whoever is in a transaction."""
+    found: list[OpenTransaction] = []
+    if session.rows(_METADATA)[0][0]:
+        places = ", ".join(["(%s, %s)"] * len(tables))
+        names = [name for table in tables for name in (table.schema, table.name)]
+        found = [OpenTransaction(*row) for row in session.rows(_OF_TABLES.format(places=places), names)]
+    return found or [*running(session), *prepared(session)]
+
+
+def running(
+    session: MysqlFenceSession, but: str = "", until: float | None = None, changed: bool = False
+) -> list[OpenTransaction]:
+    """Transactions of sessions.
+
+    Args:
+        session: ours.
+        but: a login whose transactions don't count.
+        until: those that began later don't count, seconds since 1970; None where all count.
+        changed: whether only those count that have changed rows.
+    """
+    sql, values = _RUNNING, list[object]()
+    if but:
+        sql, values = sql + " AND p.USER <> %s", [*values, but]
+    if until is not None:
+        sql, values = sql + " AND UNIX_TIMESTAMP(t.trx_started) <= %s", [*values, until]
+    if changed:
+        sql += " AND t.trx_rows_modified > 0"
+    return [OpenTransaction(*row) for row in session.rows(f"{sql} ORDER BY 3, 1", values)]
+
+
+def prepared(session: MysqlFenceSession) -> list[OpenTransaction]:
+    """Transactions of XA that wait for their outcome: whose, and on which tables, the server doesn't tell."""
+    return [
+        OpenTransaction(_xid(int(format_id), int(length), str(data)), "", "", "an XA transaction", True)
+        for format_id, length, _, data in session.rows(session.words.xa)
+    ]
+
+
+def _xid(format_id: int, length: int, data: str) -> str:
+    if not data.startswith("0x"):  # as XA COMMIT takes it already
+        return data
+    text = data.removeprefix("0x")
+    return f"X'{text[: 2 * length]}',X'{text[2 * length :]}',{format_id}"
