@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -195,6 +196,42 @@ class FenceContract:
             stop.set()
             for one in writers:
                 one.join(30)
+
+    def test_nobody_passes_triggers_in_any_other_way(self, place: FencePlace) -> None:
+        plan, fence, stop = plan_of(place, FenceKind.TRIGGERS), place.fence(), threading.Event()
+        writers = [
+            threading.Thread(target=self.again, args=(place, statements, stop), daemon=True)
+            for statements in place.harsh
+        ]
+        for one in writers:
+            one.start()
+        try:
+            fence.raise_fence(plan, LONG_S)
+            for _ in range(200):
+                if not fence.open_transactions(plan):
+                    break
+                stop.wait(0.05)
+            assert fence.open_transactions(plan) == ()
+            seen = [rows_of(place, number) for number in range(len(place.tables))]
+            stop.wait(1.0)
+            assert [rows_of(place, number) for number in range(len(place.tables))] == seen
+        finally:
+            stop.set()
+            for one in writers:
+                one.join(30)
+        down(place, plan)
+
+    def again(self, place: FencePlace, statements: tuple[str, ...], stop: threading.Event) -> None:
+        """An administrator's session that does one thing again and again, whatever refuses it."""
+        *first, last = statements
+        connection = place.connect("")
+        for statement in first:
+            run(connection, statement)
+        while not stop.is_set():
+            with suppress(*place.refused()):
+                run(connection, last)
+            stop.wait(0.01)
+        connection.close()
 
     def hammer(self, place: FencePlace, number: int, stop: threading.Event, done: list[int]) -> None:
         """Writes until it is stopped, whatever refuses it: short and long transactions, with new connections."""

@@ -54,6 +54,10 @@ class FencePlace(Protocol):
     def named_late(self) -> frozenset[FenceKind]:
         """Kinds that count late writers by name."""
 
+    @property
+    def harsh(self) -> tuple[tuple[str, ...], ...]:
+        """Statements by which an administrator changes rows in unusual ways: a session's, the last one often."""
+
     def fence(self, step: Callable[[str], None] = lambda name: None) -> Fence:
         """A fence of this database, by its administrator."""
 

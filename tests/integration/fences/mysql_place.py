@@ -32,6 +32,16 @@ class MysqlPlace:
     says_where = frozenset({FenceKind.TRIGGERS})
     named_late = frozenset[FenceKind]()
 
+    harsh = (
+        ("PREPARE again FROM 'UPDATE orders SET amount = amount + 1'", "EXECUTE again"),
+        ("CALL as_definer()",),
+        ("REPLACE INTO orders VALUES (1, 1, FLOOR(RAND() * 1000))",),
+        (
+            "UPDATE orders o JOIN customer c ON c.id = o.customer_id SET o.amount = o.amount + 1, c.name = UUID()",
+        ),
+        ("INSERT INTO orders VALUES (1, 1, 1) ON DUPLICATE KEY UPDATE amount = amount + 1",),
+    )
+
     def __init__(self, database: Database):
         self.database = database
         tail = database.database[-10:]
@@ -47,6 +57,7 @@ class MysqlPlace:
             f" FOREIGN KEY (customer_id) REFERENCES {customer} (id) ON DELETE CASCADE ON UPDATE CASCADE)",
             f"CREATE TABLE {odd} (id bigint PRIMARY KEY, name varchar(40))",
             f"CREATE TRIGGER earlier BEFORE INSERT ON {odd} FOR EACH ROW SET NEW.name = UPPER(NEW.name)",
+            f"CREATE PROCEDURE as_definer() SQL SECURITY DEFINER UPDATE {orders} SET amount = amount + 1",
             f"INSERT INTO {customer} VALUES (1, 'a'), (2, 'b'), (3, 'c')",
             f"INSERT INTO {orders} VALUES (1, 1, 5), (2, 2, 6)",
             *(f"CREATE USER {self.account(login)}" for login in (self.ours, self.app)),

@@ -46,6 +46,14 @@ class PostgresPlace:
     says_where = frozenset({FenceKind.TRIGGERS})
     named_late = frozenset({FenceKind.TRIGGERS})
 
+    harsh = (
+        ("PREPARE again AS UPDATE orders SET amount = amount + 1", "EXECUTE again"),
+        ("SET session_replication_role = replica", "UPDATE orders SET amount = amount + 1"),
+        ("TRUNCATE orders",),
+        ("SELECT as_owner()",),
+        ("COPY orders FROM PROGRAM 'echo $$,1,1' (FORMAT csv)",),
+    )
+
     def __init__(self, database: Database):
         self.database = database
         self.ours = f"Our \"login's {database.database}"
@@ -60,6 +68,7 @@ class PostgresPlace:
             "CREATE TABLE orders (id bigint PRIMARY KEY,"
             " customer_id bigint REFERENCES customer ON DELETE CASCADE ON UPDATE CASCADE, amount int)",
             f"CREATE TABLE {self.table(2)} (id bigint PRIMARY KEY, name text)",
+            "CREATE FUNCTION as_owner() RETURNS void LANGUAGE sql SECURITY DEFINER AS 'DELETE FROM orders'",
             "INSERT INTO customer VALUES (1, 'a'), (2, 'b'), (3, 'c')",
             "INSERT INTO orders VALUES (1, 1, 5), (2, 2, 6)",
             *(f"CREATE ROLE {quoted(login)} LOGIN" for login in (self.ours, self.app)),

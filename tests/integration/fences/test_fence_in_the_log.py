@@ -54,7 +54,7 @@ def written_around_fences(place: FencePlace, read: Read) -> list[int]:
 
 def seen(changes: list[RowChange]) -> list[int]:
     """Keys of the customers' rows, each once for an insert and once for an update."""
-    return [int(change.after[0]) for change in changes if change.after is not None]
+    return [int(str(change.after[0])) for change in changes if change.after is not None]
 
 
 def changes_of(records: list[Any]) -> list[RowChange]:

@@ -48,7 +48,6 @@ def test_triggers_stop_superusers_replicas_truncate_copy_and_functions_of_owners
     place: PostgresPlace,
 ) -> None:
     place.database.execute(
-        "CREATE FUNCTION as_owner() RETURNS void LANGUAGE sql SECURITY DEFINER AS 'DELETE FROM orders'",
         "CREATE FUNCTION as_ours() RETURNS void LANGUAGE sql SECURITY DEFINER AS 'DELETE FROM orders'",
         f"GRANT CREATE ON SCHEMA public TO {quoted(place.ours)}",
         f"ALTER FUNCTION as_ours() OWNER TO {quoted(place.ours)}",

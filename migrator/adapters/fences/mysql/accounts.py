@@ -50,7 +50,7 @@ class Accounts:
             )
         for account in open_:
             limit.change(session, (f"ALTER USER {_NAME} ACCOUNT LOCK", parted(account)))
-        self._notes.stamp(session)
+        self._notes.stamp(session, limit)
         free = 0
 
         def none_left() -> bool:

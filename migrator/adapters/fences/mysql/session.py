@@ -29,6 +29,7 @@ from migrator.model.server import Server
 _BUSY = frozenset({1205, 1213, 1317, 1969, 3024})
 """A lock not had in time, a deadlock, and statements that were ended."""
 _NO_SUCH_SESSION = 1094
+_WAITS = "SELECT 1 FROM information_schema.PROCESSLIST WHERE ID = %s AND STATE LIKE 'Waiting for%%lock%%'"
 _PURPOSE = {"lock_wait_timeout": "1", "innodb_lock_wait_timeout": "1"}
 
 
@@ -109,25 +110,27 @@ class MysqlFenceSession:
 
     @contextmanager
     def _ended_after_a_try(self) -> Iterator[None]:
-        fired = threading.Event()
-        done = threading.Lock()
+        """Ends what waits for a lock when a try is over. A statement that is at work, however slowly, goes on."""
+        done, ended = threading.Event(), threading.Event()
 
-        def end() -> None:
-            if done.acquire(blocking=False):
-                fired.set()
+        def watch() -> None:
+            while not done.wait(TRY_S):
                 with suppress(pymysql.err.MySQLError, OSError), self._ending.cursor() as cursor:
-                    cursor.execute("KILL QUERY %s", (self.id,))
+                    cursor.execute(_WAITS, (self.id,))
+                    if cursor.fetchall():
+                        ended.set()
+                        cursor.execute("KILL QUERY %s", (self.id,))
 
-        timer = threading.Timer(TRY_S, end)
-        timer.start()
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
         try:
             yield
         finally:
-            if not done.acquire(blocking=False):
-                timer.join()
+            done.set()
+            watcher.join()
+            if ended.is_set():
                 with suppress(pymysql.err.MySQLError):  # an end that came too late meets this one
                     self._connection.query("DO 0")
-            timer.cancel()
 
     @contextmanager
     def _named(self, statement: str) -> Iterator[None]:

@@ -84,7 +84,7 @@ class Triggers:
             lambda one: self._create(session, one, noted.plan),
             lambda left: holding(session, [one.table for one in left]),
         )
-        self._notes.stamp(session)
+        self._notes.stamp(session, limit)
 
     def take_down(self, session: MysqlFenceSession, noted: Noted, limit: Limit) -> None:
         """Drops them in short tries, and forgets the notes."""

@@ -55,7 +55,7 @@ class ReadOnly:
         """Sets the default, and ends the sessions that have the former one."""
         database = quoted(noted.before["database"])
         limit.change(session, f"ALTER DATABASE {database} SET {SETTING} = on")
-        self._notes.stamp(session)
+        self._notes.stamp(session, limit)
         at = self._notes.up_at(session)
         limit.until(lambda: not self._ended(session, noted, at), lambda: self._older(session, noted, at))
 

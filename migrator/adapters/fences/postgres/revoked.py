@@ -127,7 +127,7 @@ class Revoked:
         if now:
             taken = [statement for one in reversed(in_order(now)) for statement in one.revoking()]
             limit.change(session, *taken)
-        self._notes.stamp(session)
+        self._notes.stamp(session, limit)
 
     def take_down(self, session: PostgresFenceSession, noted: Noted, limit: Limit) -> None:
         """Gives back what was taken, all at once, and forgets the notes with it."""

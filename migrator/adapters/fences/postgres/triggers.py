@@ -77,7 +77,7 @@ class Triggers:
             lambda left: at_work(session, [one.table for one in left], modes=WRITING),
         )
         limit.change(session, self._function_that(_ARMED, self._refuses(plan, logins), definer=True))
-        self._notes.stamp(session)
+        self._notes.stamp(session, limit)
 
     def take_down(self, session: PostgresFenceSession, noted: Noted, limit: Limit) -> None:
         """Lets everybody pass at once, then drops what was made in short tries, and forgets the notes with it."""

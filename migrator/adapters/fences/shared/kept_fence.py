@@ -106,7 +106,7 @@ class KeptFence(ABC, Generic[S]):
             if noted is not None and noted.plan != plan:
                 raise self._another(noted.plan)
             if noted is None:
-                noted = self._note(session, plan)
+                noted = self._note(session, plan, limit)
             elif self._stands(session, noted):
                 return self._means_of(plan).state(session, noted)
             try:
@@ -176,7 +176,7 @@ class KeptFence(ABC, Generic[S]):
         up = self._means_of(noted.plan).state(session, noted).standing is Standing.UP
         return up and self._notes().up_at(session) is not None
 
-    def _note(self, session: S, plan: FencePlan) -> Noted:
+    def _note(self, session: S, plan: FencePlan, limit: Limit) -> Noted:
         refusals = self._surveyed(session, plan.tables, plan.login).refusals(plan)
         others = self._notes().others(session) if plan.kind in SHARED_KINDS else []
         if others:
@@ -191,7 +191,7 @@ class KeptFence(ABC, Generic[S]):
             )
         noted = Noted(plan, self._means_of(plan).before(session, plan))
         self._step("fence.noting")
-        self._notes().write(session, noted)
+        self._notes().write(session, noted, limit)
         return noted
 
     def _undo(self, session: S, noted: Noted, error: CutoverError, limit_s: float) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from migrator.adapters.fences.shared.session import FenceSession
+from migrator.adapters.fences.shared.session import FenceSession, Limit
 from migrator.errors import CutoverError
 from migrator.model.cutover.fence import FenceKind, FencePlan
 from migrator.model.table import TableId
@@ -106,13 +106,14 @@ class Notes:
             if name != self.name
         ]
 
-    def write(self, session: FenceSession, noted: Noted) -> None:
+    def write(self, session: FenceSession, noted: Noted, limit: Limit) -> None:
         """Makes the notes durable."""
-        session.change(
+        limit.change(
+            session,
             (
                 f"INSERT INTO {self.table} (name, migration, side, document) VALUES (%s, %s, %s, %s)",
                 (self.name, self.migration, self.side, to_document(noted)),
-            )
+            ),
         )
 
     def up_at(self, session: FenceSession) -> float | None:
@@ -125,9 +126,10 @@ class Notes:
         found = session.rows(f"SELECT up_at FROM {self.table} WHERE name = %s", (self.name,))
         return None if not found or found[0][0] is None else float(found[0][0])
 
-    def stamp(self, session: FenceSession) -> None:
+    def stamp(self, session: FenceSession, limit: Limit) -> None:
         """Keeps that everything is changed by now."""
-        session.change((f"UPDATE {self.table} SET up_at = {self.clock} WHERE name = %s", (self.name,)))
+        stamped = f"UPDATE {self.table} SET up_at = {self.clock} WHERE name = %s"
+        limit.change(session, (stamped, (self.name,)))
 
     def forget(self) -> tuple[str, tuple[str]]:
         """Returns the statement that removes the notes, and its value."""

@@ -1,0 +1,1 @@
+"""The rules of fences that need no server."""
