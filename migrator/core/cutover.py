@@ -80,7 +80,7 @@ def refused(record: Record, reason: str) -> Record:
 
 def _not_now(record: Record, wanted: Wanted, why: str) -> CutoverError:
     return CutoverError(
-        f"`migrator cutover {wanted}` can't be done now",
+        f"a cut-over can't take {wanted.value!r} now",
         cause=why,
         remedy="look at `migrator cutover status`",
     )

@@ -24,6 +24,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from migrator.errors import ConfigError
+from migrator.model.cutover.record import SWITCH, Phase
 
 Step = Callable[[str], None]
 """Called with the name of the point that has been reached, e.g. ``apply.mapped``."""
@@ -33,6 +34,7 @@ SOCKET_VARIABLE = "MIGRATOR_STEPS"
 POINTS_VARIABLE = "MIGRATOR_STEP_POINTS"
 LONGEST_HOLD_S = 120.0
 
+_TAKEN = (*SWITCH, Phase.UNDOING, Phase.FINISHING)
 POINTS: Mapping[str, str] = MappingProxyType(
     {
         "run.led": "the lease is taken and the ledger taken over; nothing is read or written yet",
@@ -79,6 +81,15 @@ POINTS: Mapping[str, str] = MappingProxyType(
         "fence.raised": "the fence is up, by what the server says; its plan's owner doesn't know yet",
         "fence.opening": "the fence is about to be opened, nothing of it is removed yet",
         "fence.opened": "everything is as it was before the fence, its notes are gone",
+        "cutover.begun": "an operator's word is heard, and both ways keep up: the record of the switch comes next",
+        **{
+            f"cutover.{phase}": f"the record says that step {phase} of a cut-over is taken"
+            for phase in _TAKEN
+        },
+        **{
+            f"cutover.{phase}_done": f"step {phase} of a cut-over is done, the record comes next"
+            for phase in _TAKEN
+        },
         "reset.noted": "the state folder says that a reset began, nothing is removed (migrator reset)",
         "reset.marked": "the ledger says so, too (migrator reset)",
         "reset.removed": "one more thing is removed, or the rows of all target tables (migrator reset)",

@@ -53,8 +53,8 @@ class Copy:
         with self._session() as session:
             gone = f"DELETE FROM {table} WHERE migration = :migration"
             session.execute(text(gone), {"migration": self._migration})
-            made = f"INSERT INTO {table} {columns} VALUES (:migration, :number, 0, :document)"
-            session.execute(text(made), self._values(record))
+            insert = f"INSERT INTO {table} {columns} VALUES (:migration, :number, 0, :document)"
+            session.execute(text(insert), self._values(record))
             session.commit()
 
     def write(self, record: Record, epoch: int | None, *, follows: bool) -> bool:

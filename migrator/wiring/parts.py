@@ -27,8 +27,7 @@ from migrator.adapters.outputs.json_lines.output import JsonLinesFile, JsonLines
 from migrator.adapters.outputs.parquet_events.output import ParquetFolder
 from migrator.config.engines import ENGINES
 from migrator.config.project import Settings
-from migrator.config.way_back import way_back
-from migrator.errors import ConfigError, PreflightError
+from migrator.errors import ConfigError
 from migrator.model.grants import Grants
 from migrator.model.hint import Hint
 from migrator.model.ledger import Ledger
@@ -373,17 +372,6 @@ def _event_log_now(settings: Settings, after: int) -> tuple[int, int, Checkpoint
     reader = FileBatchReader(settings.event_log())
     waiting = list(reader.manifests(after))
     return len(waiting), reader.total_bytes(), waiting[-1].checkpoint if waiting else None
-
-
-def prepare_both(settings: Settings) -> None:
-    """Brings the control tables of both sides up to date. Raises ``PreflightError`` where a revision is missing."""
-    for one in (settings, way_back(settings)):
-        if problem := prepare(one):
-            raise PreflightError(
-                "the target schema isn't at its head revision",
-                cause=problem,
-                remedy="run `migrator schema upgrade`, then start again",
-            )
 
 
 def target_numbers(settings: Settings) -> TargetNumbers:

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 from migrator import schema as control
 from migrator.config.project import Settings
+from migrator.config.way_back import way_back
+from migrator.errors import PreflightError
 from migrator.schema import Manner, Standing
 from migrator.wiring.half_reset import refuse_half
 from migrator.wiring.source import source_database
@@ -24,6 +26,17 @@ def prepare(settings: Settings) -> str | None:
         if settings.placement == "watermark":
             control.upgrade_source(source_database(settings))
     return problem
+
+
+def prepare_both(settings: Settings) -> None:
+    """Brings the control tables of both sides up to date. Raises ``PreflightError`` where a revision is missing."""
+    for one in (settings, way_back(settings)):
+        if problem := prepare(one):
+            raise PreflightError(
+                "the target schema isn't at its head revision",
+                cause=problem,
+                remedy="run `migrator schema upgrade`, then start again",
+            )
 
 
 def upgrade(settings: Settings, revision: str, lock_s: int) -> list[str]:

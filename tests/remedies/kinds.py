@@ -38,6 +38,16 @@ LIVE, ALONE = "integration/", "unit/"
 DUMP = r"migrator dump start|dump (of|these) |rows (of a row-wise target come|read)|^restart the dump"
 KINDS = (
     Kind(
+        "look how a cut-over stands, or plan it",
+        r"migrator cutover|accept it first",
+        (LIVE + "cutover/test_cutover.py::test_what_cannot_be_done_now_is_refused_by_name",),
+    ),
+    Kind(
+        "mend the hook",
+        r"^mend it, then start again$",
+        (LIVE + "cutover/test_cutover.py::test_a_hook_that_fails_undoes_the_switch",),
+    ),
+    Kind(
         "report a defect",
         r"report it|please report|call (start|open)\(\)|recorder is at fault|report this",
         (),

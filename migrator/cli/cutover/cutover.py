@@ -25,6 +25,7 @@ from migrator.run.migration import preflight
 from migrator.schema.cutovers import Book
 from migrator.wiring import cutover as wiring
 from migrator.wiring import parts as wiring_parts
+from migrator.wiring.revisions import prepare_both
 
 _LOOK_S = 0.2
 
@@ -92,7 +93,7 @@ def _print_fence(side: Side, found: CutoverPlan, survey: Survey) -> int:
 def _accept(settings: Settings, found: CutoverPlan) -> None:
     with_book = wiring.book(settings)
     try:
-        wiring_parts.prepare_both(settings)
+        prepare_both(settings)
         record = with_book.read()
         if record is None or record.phase is Phase.FINISHED:
             with_book.make(Record(found))
@@ -100,7 +101,7 @@ def _accept(settings: Settings, found: CutoverPlan) -> None:
             raise CutoverError(
                 "the plan can't be changed now",
                 cause=f"the {record.open_side} side is open, phase {record.phase}",
-                remedy="go back first (`migrator cutover back`), or finish",
+                remedy="look at `migrator cutover status`: a plan is changed while the old side is open",
             )
         else:
             with_book.ask(record.changed(plan=found))

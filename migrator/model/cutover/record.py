@@ -59,7 +59,7 @@ SWITCH = (
 )
 """The steps of a switch in their order."""
 UNDONE = SWITCH[:-1]
-"""Those that can be undone."""
+"""The steps that can be undone."""
 _DRAINED = SWITCH[3:]
 
 
@@ -142,7 +142,7 @@ class Record:
 
     @property
     def under_way(self) -> bool:
-        """Whether a switch, or its undoing, is under way."""
+        """True while a switch, or its undoing, is under way."""
         return self.phase in (*SWITCH, Phase.UNDOING)
 
     def closed(self, side: Side) -> bool:

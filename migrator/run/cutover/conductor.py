@@ -154,7 +154,7 @@ class Conductor:
         except CutoverError as error:
             if not error.retryable:
                 raise
-            self._told(record, str(error))
+            self._waits_for(record, str(error))
             return False
         return True
 
@@ -165,7 +165,7 @@ class Conductor:
             return True
         if time.monotonic() - self._under_way.began_s > record.plan.grace_s and record.plan.end_transactions:
             fence.end(found)
-        self._told(
+        self._waits_for(
             record, f"{len(found)} transaction(s) are open: {'; '.join(one.words() for one in found[:3])}"
         )
         return False
@@ -215,7 +215,7 @@ class Conductor:
             except CutoverError as error:
                 # Whoever is pointed elsewhere is refused there: this side must open all the same.
                 before = record.reason.partition(" (the hook")[0]
-                self._told(record, f"{before} (the hook failed as well: {error.what})")
+                self._waits_for(record, f"{before} (the hook failed as well: {error.what})")
         self.both.fences[side].open_fence(record.plan.fence(side), _AT_ONCE_S)
         return True
 
@@ -231,14 +231,14 @@ class Conductor:
         if self.both.sides[side].reached(self._under_way.goal):
             return True
         if passed := self.both.sides[side].passed():
-            self._told(record, passed)
+            self._waits_for(record, passed)
         return False
 
     def _hook(self, record: Record, side: Side) -> None:
         if record.plan.hook:
             self.hook.call(side, f"{record.turn}-{side}", record.plan.hook_s)
 
-    def _told(self, record: Record, reason: str) -> None:
+    def _waits_for(self, record: Record, reason: str) -> None:
         """Has onlookers know what a step waits for."""
         if record.reason != reason:
             try:

@@ -124,12 +124,13 @@ class Clients:
 
 
 def as_application(database: Database) -> Database:
-    """The database with the application's login, which is made if need be; it may do everything."""
+    """The database with the application's login, which is made if need be."""
     if database.kind == "postgresql":
         known = database.query(f"SELECT 1 FROM pg_roles WHERE rolname = '{APPLICATION}'")
         database.execute(*([] if known else [f"CREATE ROLE {APPLICATION} LOGIN SUPERUSER"]))
     else:
         database.execute(
-            f"CREATE USER IF NOT EXISTS '{APPLICATION}'@'%'", f"GRANT ALL ON *.* TO '{APPLICATION}'@'%'"
+            f"CREATE USER IF NOT EXISTS '{APPLICATION}'@'%'",
+            f"GRANT SELECT, INSERT, UPDATE, DELETE ON `{database.database}`.* TO '{APPLICATION}'@'%'",
         )
     return replace(database, user=APPLICATION)

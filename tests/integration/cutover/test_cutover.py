@@ -2,67 +2,25 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from migrator.config import project as configuration
-from migrator.config.way_back import way_back
-from migrator.model.cutover.record import Phase, Record, Side
-from migrator.wiring.cutover import book
-from migrator.wiring.target import peek
-from tests.integration.cutover.clients import Clients
+from migrator.errors import CutoverError
+from migrator.model.cutover.record import Side
+from tests.integration.cutover.clients import Clients, as_application
+from tests.integration.cutover.led import leading, open_side, ready, record_of
 from tests.integration.cutover.two_way import TwoWay, made
 from tests.integration.waiting import await_true
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
 
 
-def record_of(project: TwoWay) -> Record | None:
-    kept = book(configuration.load(project.config))
-    try:
-        return kept.read()
-    finally:
-        kept.close()
-
-
-@contextmanager
-def leading(project: TwoWay, crash_at: str = "") -> Iterator[subprocess.Popen[str]]:
-    """``migrator run`` as a process, which ends with the block."""
-    process = project.process("run", "--plain", crash_at=crash_at)
-    try:
-        yield process
-    finally:
-        if process.poll() is None:
-            process.send_signal(signal.SIGINT)
-        print(process.communicate(timeout=90)[0][-3000:])
-
-
-def ready(project: TwoWay) -> None:
-    """Waits until both ways have applied something: Spark starts, and the way back begins."""
-    back = way_back(configuration.load(project.config))
-    await_true(lambda: (found := peek(back)) is not None and found.checkpoint is not None, "it is warm", 120)
-
-
-def open_side(project: TwoWay) -> Side:
-    """The side that is open while nothing is under way."""
-    record = record_of(project)
-    assert record is not None
-    assert record.phase is Phase.IDLE
-    return record.open_side
-
-
-@pytest.mark.parametrize("engine", ["pg-pg"])
+@pytest.mark.parametrize("engine", ["pg-pg", "maria-pg", "maria-maria"])
 def test_there_and_back_and_there_again_loses_nothing_that_was_acknowledged(
     engine: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    project = made(engine, request, tmp_path / "project")
-    project.run_here()
-    assert project.command("cutover", "plan", "--accept") == 0
+    project = begun(engine, request, tmp_path)
     with leading(project):
         ready(project)
         assert project.command("cutover", "start", "--wait", "60") == 0
@@ -82,3 +40,77 @@ def test_there_and_back_and_there_again_loses_nothing_that_was_acknowledged(
         others.check()
         await_true(lambda: project.differing("spending") == {}, "both sides are equal", 30)
         assert project.command("cutover", "status") == 0
+
+
+def begun(engine: str, request: pytest.FixtureRequest, tmp_path: Path, more: str = "") -> TwoWay:
+    """The project, dumped, its plan accepted."""
+    project = made(engine, request, tmp_path / "project")
+    project.config.write_text(project.config.read_text() + more)
+    project.run_here()
+    assert project.command("cutover", "plan", "--accept") == 0
+    return project
+
+
+def test_what_cannot_be_done_now_is_refused_by_name(
+    request: pytest.FixtureRequest, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project = made("pg-pg", request, tmp_path / "project")
+    with pytest.raises(CutoverError, match="no plan of a cut-over was accepted"):
+        project.command("cutover", "start")
+    project.run_here()
+    assert project.command("cutover", "plan", "--accept") == 0
+    for wanted in ("back", "finish", "abort"):
+        with pytest.raises(CutoverError, match=f"can't take '{wanted}' now"):
+            project.command("cutover", wanted)
+    assert project.command("cutover", "start", "--wait", "0.5") == 3, "nobody leads"
+    with pytest.raises(CutoverError, match="start is under way"):
+        project.command("cutover", "start")
+    assert project.command("cutover", "abort", "--wait", "0.5") == 3
+    capsys.readouterr()
+    assert project.command("cutover", "status") == 0
+    assert "old side open; wanted: abort" in capsys.readouterr().out
+
+
+def test_a_hook_that_fails_undoes_the_switch(request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    """It is called for the way there, and once more to point back; its words are in the record."""
+    said = tmp_path / "said"
+    script = tmp_path / "hook.sh"
+    script.write_text(
+        f'cat >> {said}; echo >> {said}; test "$MIGRATOR_SIDE" = old || (echo no way >&2; exit 3)\n'
+    )
+    project = begun("pg-pg", request, tmp_path, f'\n[cutover]\nhook = "sh {script}"\n')
+    application = as_application(project.old)
+    with leading(project):
+        ready(project)
+        assert project.command("cutover", "start", "--wait", "60") == 1
+        assert open_side(project) is Side.OLD
+        assert "exit code 3: no way" in record_of(project).reason
+        application.execute("UPDATE customer SET name = 'still here' WHERE customer_id = 1")
+        assert [line.count('"side": "new"') for line in said.read_text().splitlines()] == [1, 0]
+        script.write_text("exit 0\n")
+        assert project.command("cutover", "start", "--wait", "60") == 0
+        assert open_side(project) is Side.NEW
+        with pytest.raises(Exception, match="handed over: write to"):
+            application.execute("UPDATE customer SET name = 'late' WHERE customer_id = 1")
+
+
+def test_an_open_transaction_is_waited_for_and_the_switch_undone_in_time(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    project = begun("pg-pg", request, tmp_path, "\n[cutover]\npause_s = 3.0\n")
+    application = as_application(project.old)
+    connection = application.connect()
+    with leading(project):
+        ready(project)
+        with connection.cursor() as cursor:
+            cursor.execute("BEGIN")
+            cursor.execute("UPDATE customer SET name = 'open' WHERE customer_id = 1")
+            assert project.command("cutover", "start", "--wait", "60") == 1
+            assert open_side(project) is Side.OLD
+            assert (
+                "transaction(s) are open" in record_of(project).reason or "lock" in record_of(project).reason
+            )
+            cursor.execute("COMMIT")
+        connection.close()
+        assert project.command("cutover", "start", "--wait", "60") == 0
+    assert project.new.query("SELECT full_name FROM person WHERE person_id = 1") == [("open",)]

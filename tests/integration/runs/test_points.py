@@ -36,6 +36,8 @@ def next_label(category):
 """
 RESET = "test_reset.py: test_killed_between_any_two_steps_no_run_goes_on_and_a_reset_finishes"
 # Points of other setups than the kills' scenario, each with a test of its own where processes are killed.
+CUTOVER = "cutover/test_cutover_killed.py: test_killed_at_every_step_one_side_is_open_in_the_end"
+FENCE = "fences: the contract of the port, with a stop at each statement"
 KILLED_ELSEWHERE = {
     "changes.poll": "test_a_run_on_change_tables_may_be_killed_before_a_poll",
     "capture.requested": "test_dump_requests.py: test_killed_in_the_middle_a_request_goes_on_where_it_was",
@@ -50,6 +52,8 @@ KILLED_ELSEWHERE = {
     "remap.merged": REMAP,
     "remap.moved": REMAP,
     "remap.switched": REMAP,
+    **{point: CUTOVER for point in POINTS if point.startswith("cutover.")},
+    **{point: FENCE for point in POINTS if point.startswith("fence.")},
     "reset.noted": RESET,
     "reset.marked": RESET,
     "reset.removed": RESET,
