@@ -11,6 +11,7 @@ from migrator.cli.options import OnSpark, on_spark
 from migrator.config.project import Settings
 from migrator.wiring import remap as wiring
 from migrator.wiring.remap import Remapped
+from migrator.wiring.under_cutover import refuse_under_cutover
 
 
 @click.command()
@@ -33,6 +34,7 @@ def remap(project: OnSpark, reason: str, abort: bool, table: str) -> None:
     if abort:
         _abort(settings, table)
         return
+    refuse_under_cutover(settings, "a remap")
     done = wiring.remap(settings, table, project.master, project.options, _say_room)
     if done.beside:
         _say_next(done, table)

@@ -17,6 +17,7 @@ from migrator.errors import RequestError
 from migrator.ports.remains import Found
 from migrator.run.commands.reset import anything, inventory
 from migrator.wiring import reset as wiring
+from migrator.wiring.under_cutover import refuse_under_cutover
 
 _DECLINED = 1
 
@@ -39,6 +40,7 @@ def reset(config: Path, reason: str, table: str | None, key_maps: bool, yes: boo
     if table is not None and key_maps:
         raise click.UsageError("--key-maps doesn't go with --table: several targets share a key map.")
     settings = replace(configuration.load(config), reason=reason)
+    refuse_under_cutover(settings, "a reset")
     wiring.refuse_processes(settings)
     return _whole(settings, key_maps, yes) if table is None else _one(settings, table, yes)
 

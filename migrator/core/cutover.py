@@ -5,14 +5,14 @@ from __future__ import annotations
 from migrator.errors import CutoverError
 from migrator.model.cutover.record import SWITCH, UNDONE, Phase, Record, Side, Took, Wanted
 
-_SIDES = {Wanted.START: Side.OLD, Wanted.BACK: Side.NEW, Wanted.FINISH: Side.NEW}
-"""The side that has to be open for an operator's word to make sense."""
+_SIDES = {Wanted.START: Side.OLD, Wanted.BACK: Side.NEW}
+"""The side that has to be open for an operator's word to make sense; finish makes sense with either."""
 
 
 def asked(record: Record, wanted: Wanted) -> Record:
     """Returns the record with an operator's word. Raises ``CutoverError`` where the machine can't take it now."""
     if record.phase in (Phase.FINISHING, Phase.FINISHED):
-        raise _not_now(record, wanted, "the way back was given up: the new side is the only one")
+        raise _not_now(record, wanted, "it was finished: a new plan has to be accepted first")
     if wanted is Wanted.ABORT:
         if record.phase not in UNDONE and record.wanted is Wanted.NOTHING:
             why = "it opens the other side already" if record.under_way else "no switch is under way"
@@ -20,7 +20,7 @@ def asked(record: Record, wanted: Wanted) -> Record:
         return record.changed(wanted=wanted)
     if record.wanted is not Wanted.NOTHING or record.under_way:
         raise _not_now(record, wanted, f"{record.wanted or record.phase} is under way")
-    if record.open_side is not _SIDES[wanted]:
+    if record.open_side is not _SIDES.get(wanted, record.open_side):
         raise _not_now(record, wanted, f"the {record.open_side} side is open")
     return record.changed(wanted=wanted, reason="")
 

@@ -246,8 +246,7 @@ class Migration:
         self.progress.set(note=parts.adopt(ledger))
         log = parts.event_log(epoch, ledger)
         checkpoint = resume(ledger, log.writer.last(), log.reader)
-        # A crash between commit and release left these: with the log at its bound nothing would come to
-        # release them.
+        # A crash between commit and release left these: a log at its bound would have nothing to release them.
         log.reader.release(ledger.segment)
         parts.step("run.led")
         if parts.cutover is not None:  # before Spark starts: a side may be fenced that must be opened again

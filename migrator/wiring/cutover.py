@@ -38,9 +38,7 @@ _ROUND_TRIP_LOOK_S = 0.05
 def cutover_settings(settings: Settings) -> CutoverSettings:
     """Returns the settings of cut-overs. Raises ``ConfigError`` for settings that weren't read from a file."""
     if settings.cutover is None:
-        raise ConfigError(
-            "these settings have no part about cut-overs", remedy="read them from migration.toml"
-        )
+        raise ConfigError("these settings have no part about cut-overs", remedy="please report it")
     return settings.cutover
 
 

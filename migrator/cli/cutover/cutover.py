@@ -138,7 +138,7 @@ def _followed(with_book: Book, before: Record, wanted: Wanted, wait_s: float) ->
         Wanted.START: Side.NEW,
         Wanted.BACK: Side.OLD,
         Wanted.ABORT: before.open_side,
-        Wanted.FINISH: Side.NEW,
+        Wanted.FINISH: before.open_side,
     }[wanted]
     until, shown = time.monotonic() + wait_s, ""
     while time.monotonic() < until:
@@ -196,7 +196,9 @@ abort = _command(
     Wanted.ABORT, "Undo a switch that is under way, as long as the other side isn't being opened."
 )
 finish = _command(
-    Wanted.FINISH, "Give the way back up: the new side is the only one from now on. The old one stays fenced."
+    Wanted.FINISH,
+    "Give the way back up: the new side is the only one from now on, and the old one stays fenced. While the old side"
+    " is open: give the plan up, the new side's fence is opened.",
 )
 
 

@@ -25,6 +25,7 @@ from migrator.run.commands.repair import RepairStep, Wanted, children_first, rep
 from migrator.wiring import parts as wiring
 from migrator.wiring.in_force import load_applied
 from migrator.wiring.repair import await_repair, begin_repair, running_leader
+from migrator.wiring.under_cutover import refuse_under_cutover
 from verify.report.display import on_terminal
 from verify.tables.compare.compare import DUPLICATE
 from verify.tables.findings.differing import Differing, read_differing
@@ -112,6 +113,7 @@ def repair(
     for line in planned_lines(differing, steps):
         click.echo(line)
     if apply and steps:
+        refuse_under_cutover(settings, "a repair")
         return _applied(project, differing, steps, wait_s, again)
     if steps:
         click.echo("nothing was written; --apply does it, --sql FILE writes statements instead")

@@ -18,6 +18,7 @@ from migrator.run.migration import Migration
 from migrator.run.progress import Progress
 from migrator.wiring import parts as wiring
 from migrator.wiring.cutover import part_of
+from migrator.wiring.under_cutover import refuse_under_cutover
 from transforms.registry import Mapping
 from verify.tables.continuous import DEFAULT_RATE
 
@@ -79,6 +80,8 @@ def run(
     parts = wiring.parts(settings, project.master, project.options)
     parts = replace(parts, cutover=part_of(settings, parts.step))
     refuse_unaccepted(accepted, parts.mapping, reason)
+    if accepted:
+        refuse_under_cutover(settings, "accepting another mapping")
     if unproven_log:
         keep(settings, "force", "--unproven-log")
     migration = Migration(parts, standby)

@@ -220,6 +220,9 @@ class Conductor:
         return True
 
     def _finish(self, record: Record) -> bool:
+        """The fenced side stays fenced if it is the old one; a new side that was never taken over is as it was."""
+        if record.open_side is Side.OLD:
+            self.both.fences[Side.NEW].open_fence(record.plan.new, _AT_ONCE_S)
         return True
 
     # -- what several steps do
