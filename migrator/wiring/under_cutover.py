@@ -19,7 +19,6 @@ def refuse_under_cutover(settings: Settings, what: str) -> None:
     if record is not None and record.phase is not Phase.FINISHED:
         raise CutoverError(
             f"{what} can't be done while a cut-over is planned or under way",
-            cause=f"the {record.open_side} side is open, phase {record.phase}: both ways go by the mappings and ledgers"
-            " that they have",
+            cause=f"the {record.open_side} side is open, phase {record.phase}; both ways go by what they have now",
             remedy="`migrator cutover finish` first",
         )

@@ -21,6 +21,8 @@ from migrator.ports.fence import Fence
 from migrator.run.steps import Step, no_step
 
 _IDLE_S, _BUSY_S = 1.0, 0.02
+_OLD_ALONE = (Phase.UNDOING, Phase.IDLE)
+"""Phases that need the old side alone, where it is the one that was open."""
 _AT_ONCE_S = 5.0
 """The longest that one try at a fence takes."""
 
@@ -137,10 +139,15 @@ class Conductor:
         try:
             self.book.write(record, self.epoch)
         except ConnectionFailed:
-            # The side that an undo opens is enough for it: the other one was never opened.
-            if record.phase not in (Phase.UNDOING, Phase.IDLE) or record.open_side is not Side.OLD:
+            if record.open_side is not Side.OLD or record.phase not in (*_OLD_ALONE, Phase.OPENING):
                 raise
-            self.book.write_old(record, self.epoch)
+            # The side that an undo opens is enough for it. Nothing was opened yet where OPENING can't be written to
+            # both: its step comes after that.
+            if self.book.read() != record:
+                self.book.write_old(record, self.epoch)
+            if record.phase is Phase.OPENING:
+                record = rules.undoing(record, "the new side couldn't be reached before it was opened")
+                self.book.write_old(record, self.epoch)
         return record
 
     # -- steps: each tells whether it is done, and may be taken again
@@ -193,15 +200,7 @@ class Conductor:
                 cause="; ".join(state.missing),
                 remedy="find out who took it away, then start again",
             )
-        if not self._has_reached(record, side):
-            return False
-        if passed := self.both.sides[side].passed():
-            raise CutoverError(
-                f"writes passed the fence of the {side} side",
-                cause=passed,
-                remedy="choose a fence that stops them (`migrator cutover plan`), then start again",
-            )
-        return True
+        return self._has_reached(record, side)
 
     def _open(self, record: Record) -> bool:
         self.both.fences[record.opens].open_fence(record.plan.fence(record.opens), _AT_ONCE_S)
@@ -234,7 +233,11 @@ class Conductor:
         if self.both.sides[side].reached(self._under_way.goal):
             return True
         if passed := self.both.sides[side].passed():
-            self._waits_for(record, passed)
+            raise CutoverError(
+                f"writes passed the fence of the {side} side",
+                cause=passed,
+                remedy="choose a fence that stops them (`migrator cutover plan`), then start again",
+            )
         return False
 
     def _hook(self, record: Record, side: Side) -> None:

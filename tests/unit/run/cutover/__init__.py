@@ -1,0 +1,1 @@
+"""The machine of a cut-over over two sides in memory."""
