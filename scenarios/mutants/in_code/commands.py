@@ -11,6 +11,7 @@ from migrator.errors import ConfigError
 from scenarios import json_file
 from scenarios.mutants.in_code.change import ROOT, CodeMutant
 from scenarios.mutants.in_code.core import CORE
+from scenarios.mutants.in_code.cutover import CUTOVER
 from scenarios.mutants.in_code.event_log import EVENT_LOG
 from scenarios.mutants.in_code.fence import FENCE
 from scenarios.mutants.in_code.judge import JUDGE
@@ -19,7 +20,7 @@ from scenarios.mutants.in_code.run import RUN
 from scenarios.mutants.in_code.trial import CodeRow, overall, tried, unbroken
 from verify.history.result import Outcome
 
-CODE_MUTANTS = (*CORE, *EVENT_LOG, *RUN, *JUDGE, *MAPPING, *FENCE)
+CODE_MUTANTS = (*CORE, *EVENT_LOG, *RUN, *JUDGE, *MAPPING, *FENCE, *CUTOVER)
 """The changes of all stations. ``tests/unit/scenarios/test_code_mutants.py`` checks that each still fits the code."""
 EXIT_CODES = {Outcome.HOLDS: 0, Outcome.VIOLATED: 1, Outcome.UNKNOWN: 3}
 MOST_SURVIVORS = 0.05

@@ -221,3 +221,19 @@ def test_finish_gives_the_way_back_up_or_the_whole_plan() -> None:
         assert {name for name, one in world.sides.items() if one.fenced} == ({fenced} if fenced else set())
         with pytest.raises(CutoverError, match="it was finished"):
             ask(world, Wanted.START)
+
+
+def test_the_new_side_is_lost_just_before_it_is_opened_and_the_old_one_opens_again() -> None:
+    world, leader = begun()
+    ask(world, Wanted.START)
+    while record(world).phase is not Phase.CHECKING:
+        leader.look()
+    world.lost_at = ("cutover.checking_done", Side.NEW)
+    for _ in range(20):
+        try:
+            leader.look()
+        except ConnectionFailed:
+            world.now_s += 1
+    assert not world.sides[Side.OLD].fenced
+    assert world.sides[Side.NEW].fenced
+    assert "couldn't be reached before it was opened" in record(world).reason

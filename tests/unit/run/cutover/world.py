@@ -144,6 +144,7 @@ class World:
     sides: dict[Side, SideInMemory] = field(default_factory=dict)
     points: list[str] = field(default_factory=list)
     kill_at: int = -1
+    lost_at: tuple[str, Side | None] = ("", None)
 
     def __post_init__(self) -> None:
         self.sides = {side: SideInMemory(side, self) for side in Side}
@@ -162,6 +163,8 @@ class World:
     def step(self, point: str) -> None:
         """A named point; the leader may be killed at it."""
         self.points.append(point)
+        if point == self.lost_at[0]:
+            self.unreachable = self.lost_at[1]
         if len(self.points) == self.kill_at:
             raise KilledError
 

@@ -1,0 +1,101 @@
+"""Mutants of cut-overs and of the way back: steps left out, taken too early or not undone, echoes that go back."""
+
+from __future__ import annotations
+
+from scenarios.mutants.in_code.change import mutants_of
+
+_MACHINE = ("tests/unit/run/cutover/test_conductor.py",)
+_ECHOES = (
+    "tests/integration/cutover/test_both_ways.py::test_changes_go_both_ways_and_none_comes_back[pg-pg]",
+)
+_BINLOG_ECHOES = (
+    "tests/integration/cutover/test_both_ways.py::test_changes_go_both_ways_and_none_comes_back[maria-maria]",
+)
+
+CUTOVER = (
+    *mutants_of(
+        "migrator/run/cutover/conductor.py",
+        _MACHINE,
+        (
+            "the fence is asked for, not raised",
+            "            self.both.fences[record.open_side].raise_fence(\n                record.plan.fence(record.open_side), max(0.1, min(left, _AT_ONCE_S))\n            )",
+            "            max(0.1, min(left, _AT_ONCE_S))",
+        ),
+        (
+            "open transactions are ignored",
+            "        if not found:\n            return True\n",
+            "        return True\n",
+        ),
+        ("the log isn't drained", "return self._has_reached(record, record.open_side)", "return True"),
+        (
+            "an undo opens nothing",
+            "        self.both.fences[side].open_fence(record.plan.fence(side), _AT_ONCE_S)\n        return True\n\n    def _finish",
+            "        return True\n\n    def _finish",
+        ),
+        (
+            "an undo leaves the application pointed elsewhere",
+            "        if record.hooked:",
+            "        if False:",
+        ),
+        (
+            "an undo waits for the new side",
+            "if record.open_side is not Side.OLD or record.phase not in (*_OLD_ALONE, Phase.OPENING):",
+            "if True:",
+        ),
+        (
+            "writes past the fence are passed over",
+            "        if passed := self.both.sides[side].passed():\n            raise",
+            '        if passed := "":\n            raise',
+        ),
+        (
+            "the side across isn't fenced at first",
+            "        if fence.state(plan).standing is not Standing.UP:\n            fence.raise_fence(plan, _AT_ONCE_S)\n",
+            "",
+        ),
+    ),
+    *mutants_of(
+        "migrator/core/cutover.py",
+        _MACHINE,
+        ("a pause may last", "if now_s - record.since_s > record.plan.pause_s:", "if False:"),
+        (
+            "an abort is heard while the other side opens",
+            "if record.phase not in UNDONE and record.wanted is Wanted.NOTHING:",
+            "if False:",
+        ),
+        ("the sides don't change", "phase=Phase.IDLE, open_side=record.opens,", "phase=Phase.IDLE,"),
+    ),
+    *mutants_of(
+        "migrator/model/cutover/record.py",
+        _MACHINE,
+        ("changes past the fence are carried across", "return self.phase in _DRAINED", "return False"),
+    ),
+    *mutants_of(
+        "migrator/core/capture.py",
+        _ECHOES,
+        ("echoes are changes like others", "if part.echo:\n            part", "if False:\n            part"),
+        (
+            "mirrors don't follow echoes",
+            "r for r in part.runs if r.codec.schema.id in self._mirrored",
+            "r for r in part.runs if False",
+        ),
+    ),
+    *mutants_of(
+        "migrator/run/apply/transform_job.py",
+        _ECHOES,
+        ("echoes go back", "        if batch.echo:\n            return self._followed(batch)\n", ""),
+    ),
+    *mutants_of(
+        "migrator/adapters/targets/shared/target_writer.py",
+        (*_ECHOES, *_BINLOG_ECHOES),
+        ("transactions aren't marked", "        session.run(self._ledger.mark, [self._migration])\n", ""),
+    ),
+    *mutants_of(
+        "migrator/adapters/sources/binlog/transactions/own_rows.py",
+        _BINLOG_ECHOES,
+        (
+            "marks of the binlog are nobody's",
+            "any(str(row[0]) == self._counterpart for row in after)",
+            "False",
+        ),
+    ),
+)
