@@ -27,8 +27,8 @@ EVERY = list(FenceKind)
 MOST_MOMENTS = 400
 
 
-class FenceContract:
-    """The tests of one engine. Subclasses provide ``place``."""
+class _OfOneEngine:
+    """The kinds of one engine, and a statement of a login."""
 
     @pytest.fixture(params=EVERY, ids=lambda kind: kind.value)
     def kind(self, request: pytest.FixtureRequest, place: FencePlace) -> FenceKind:
@@ -37,6 +37,64 @@ class FenceContract:
         if found not in place.kinds:
             pytest.skip(f"the engine has no fence of kind {found}")
         return found
+
+    def written(self, place: FencePlace, login: str, statement: str) -> None:
+        """One statement of a login, in a session of its own."""
+        connection = place.connect(login)
+        try:
+            run(connection, statement)
+        finally:
+            connection.close()
+
+
+class KilledFenceContract(_OfOneEngine):
+    """Whoever kills the tool between two statements, the fence can be raised, opened, or opened by hand.
+
+    Subclasses provide ``place``.
+    """
+
+    @pytest.mark.parametrize("way_on", ["raise", "open", "by_hand"])
+    def test_killed_while_it_is_raised(self, place: FencePlace, kind: FenceKind, way_on: str) -> None:
+        before, plan = place.listing(), plan_of(place, kind)
+        for number in range(1, MOST_MOMENTS):
+            killed = killed_at(place, number, lambda: place.fence().raise_fence(plan, LONG_S))
+            assert place.noted() or place.listing() == before, "changed, and not noted"
+            if way_on == "raise":
+                assert place.fence().raise_fence(plan, LONG_S).standing is Standing.UP
+                with pytest.raises(place.refused()):
+                    self.written(place, place.app, f"DELETE FROM {place.table(0)}")
+            if way_on == "by_hand":
+                place.by_hand(place.fence().by_hand(plan))
+            else:
+                down(place, plan)
+            assert place.listing() == before, number
+            assert not place.noted()
+            if not killed:
+                return
+        raise AssertionError("it never came to its end")
+
+    @pytest.mark.parametrize("way_on", ["open", "by_hand", "raise"])
+    def test_killed_while_it_is_opened(self, place: FencePlace, kind: FenceKind, way_on: str) -> None:
+        before, plan = place.listing(), plan_of(place, kind)
+        for number in range(1, MOST_MOMENTS):
+            place.fence().raise_fence(plan, LONG_S)
+            statements = place.fence().by_hand(plan)
+            killed = killed_at(place, number, lambda: place.fence().open_fence(plan, LONG_S))
+            if way_on == "raise":
+                assert place.fence().raise_fence(plan, LONG_S).standing is Standing.UP
+            if way_on == "by_hand":
+                place.by_hand(statements)
+            else:
+                down(place, plan)
+            assert place.listing() == before, number
+            assert not place.noted()
+            if not killed:
+                return
+        raise AssertionError("it never came to its end")
+
+
+class FenceContract(_OfOneEngine):
+    """The tests of one engine. Subclasses provide ``place``."""
 
     def test_everybody_else_is_refused_and_afterwards_all_is_as_before(
         self, place: FencePlace, kind: FenceKind
@@ -102,45 +160,6 @@ class FenceContract:
             assert label in error.value.cause
         assert place.listing() == before
         assert not place.noted()
-
-    @pytest.mark.parametrize("way_on", ["raise", "open", "by_hand"])
-    def test_killed_while_it_is_raised(self, place: FencePlace, kind: FenceKind, way_on: str) -> None:
-        before, plan = place.listing(), plan_of(place, kind)
-        for number in range(1, MOST_MOMENTS):
-            killed = killed_at(place, number, lambda: place.fence().raise_fence(plan, LONG_S))
-            assert place.noted() or place.listing() == before, "changed, and not noted"
-            if way_on == "raise":
-                assert place.fence().raise_fence(plan, LONG_S).standing is Standing.UP
-                with pytest.raises(place.refused()):
-                    self.written(place, place.app, f"DELETE FROM {place.table(0)}")
-            if way_on == "by_hand":
-                place.by_hand(place.fence().by_hand(plan))
-            else:
-                down(place, plan)
-            assert place.listing() == before, number
-            assert not place.noted()
-            if not killed:
-                return
-        raise AssertionError("it never came to its end")
-
-    @pytest.mark.parametrize("way_on", ["open", "by_hand", "raise"])
-    def test_killed_while_it_is_opened(self, place: FencePlace, kind: FenceKind, way_on: str) -> None:
-        before, plan = place.listing(), plan_of(place, kind)
-        for number in range(1, MOST_MOMENTS):
-            place.fence().raise_fence(plan, LONG_S)
-            statements = place.fence().by_hand(plan)
-            killed = killed_at(place, number, lambda: place.fence().open_fence(plan, LONG_S))
-            if way_on == "raise":
-                assert place.fence().raise_fence(plan, LONG_S).standing is Standing.UP
-            if way_on == "by_hand":
-                place.by_hand(statements)
-            else:
-                down(place, plan)
-            assert place.listing() == before, number
-            assert not place.noted()
-            if not killed:
-                return
-        raise AssertionError("it never came to its end")
 
     def test_by_hand_before_anything_was_raised_holds_afterwards(
         self, place: FencePlace, kind: FenceKind
@@ -255,14 +274,6 @@ class FenceContract:
                 connection = None
                 stop.wait(0.01)
         if connection is not None:
-            connection.close()
-
-    def written(self, place: FencePlace, login: str, statement: str) -> None:
-        """One statement of a login, in a session of its own."""
-        connection = place.connect(login)
-        try:
-            run(connection, statement)
-        finally:
             connection.close()
 
 

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.contract.fences.fence_contract import FenceContract
+from tests.contract.fences.fence_contract import FenceContract, KilledFenceContract
 from tests.integration.fences.mysql_place import MysqlPlace
 from tests.servers import Database
 
 pytestmark = pytest.mark.integration
 
 
-class TestMysqlFence(FenceContract):
+class _OnMysql:
     @pytest.fixture
     def place(self, old_mysql: Database) -> Iterator[MysqlPlace]:
         made = MysqlPlace(old_mysql)
@@ -21,9 +21,27 @@ class TestMysqlFence(FenceContract):
         made.drop()
 
 
-class TestMariaFence(FenceContract):
+class _OnMariaDB:
     @pytest.fixture
     def place(self, old_maria: Database) -> Iterator[MysqlPlace]:
         made = MysqlPlace(old_maria)
         yield made
         made.drop()
+
+
+class TestMysqlFence(_OnMysql, FenceContract):
+    """MySQL."""
+
+
+class TestMariaFence(_OnMariaDB, FenceContract):
+    """MariaDB."""
+
+
+@pytest.mark.slow
+class TestMysqlFenceKilled(_OnMysql, KilledFenceContract):
+    """MySQL."""
+
+
+@pytest.mark.slow
+class TestMariaFenceKilled(_OnMariaDB, KilledFenceContract):
+    """MariaDB."""

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.contract.fences.fence_contract import FenceContract
+from tests.contract.fences.fence_contract import FenceContract, KilledFenceContract
 from tests.integration.fences.postgres_place import PostgresPlace
 from tests.servers import Database
 
 pytestmark = pytest.mark.integration
 
 
-class TestPostgresFence(FenceContract):
+class TestPostgresFence(FenceContract, KilledFenceContract):
     @pytest.fixture
     def place(self, old_pg: Database) -> Iterator[PostgresPlace]:
         made = PostgresPlace(old_pg)

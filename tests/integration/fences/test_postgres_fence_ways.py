@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from migrator.adapters.fences.postgres.session import quoted
@@ -283,7 +283,11 @@ GRANT = st.tuples(
 )
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),  # to shrink takes minutes of a server's time
+)
 @given(st.lists(GRANT, max_size=12), st.lists(GRANT, max_size=6), st.booleans())
 def test_whatever_was_granted_is_granted_again(
     place: PostgresPlace, direct: list[Any], public: list[Any], chained: bool

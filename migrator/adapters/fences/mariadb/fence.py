@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from migrator.adapters.fences.mysql.counting import Counting, Sequences
 from migrator.adapters.fences.mysql.fence import MysqlFence
-from migrator.adapters.fences.mysql.session import MysqlFenceSession, Words
-from migrator.adapters.fences.mysql.triggers import ErrorsByLogin
+from migrator.adapters.fences.mysql.session import Words
+from migrator.adapters.fences.shared.kept_fence import Side
+from migrator.connections.mysql.sql import quote
 
 _WORDS = Words(
     xa="XA RECOVER FORMAT='SQL'",
@@ -22,9 +24,6 @@ class MariaFence(MysqlFence):
 
     words = _WORDS
 
-    def _errors(self) -> ErrorsByLogin:
-        return _not_counted
-
-
-def _not_counted(session: MysqlFenceSession, number: int) -> dict[str, int] | None:
-    return None
+    def _counting(self, side: Side) -> Counting:
+        database = self._kept.table.rpartition(".")[0] or side.server.database
+        return Sequences(f"{quote(database)}.`{side.name()}")

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from migrator.adapters.fences.mysql.accounts import Accounts
+from migrator.adapters.fences.mysql.counting import CountedErrors, Counting
 from migrator.adapters.fences.mysql.read_only import ReadOnly
 from migrator.adapters.fences.mysql.session import MysqlFenceSession, Words
 from migrator.adapters.fences.mysql.survey import survey
 from migrator.adapters.fences.mysql.transactions import prepared, running
-from migrator.adapters.fences.mysql.triggers import ErrorsByLogin, Triggers
+from migrator.adapters.fences.mysql.triggers import Triggers
 from migrator.adapters.fences.shared.kept_fence import KeptFence, Side
 from migrator.adapters.fences.shared.notes import Notes
 from migrator.connections.mysql.session import ENGINE_OPTIONS, REVISES
@@ -29,10 +30,6 @@ _WORDS = Words(
     kept="SELECT VARIABLE_NAME, VARIABLE_VALUE FROM performance_schema.persisted_variables"
     " WHERE VARIABLE_NAME IN ('read_only', 'super_read_only')",
     exempt="",
-)
-_ERRORS = (
-    "SELECT USER, SUM(SUM_ERROR_RAISED) FROM performance_schema.events_errors_summary_by_user_by_error"
-    " WHERE ERROR_NUMBER = %s AND USER IS NOT NULL GROUP BY USER HAVING SUM(SUM_ERROR_RAISED) > 0"
 )
 
 
@@ -63,15 +60,15 @@ class MysqlFence(KeptFence[MysqlFenceSession]):
         super().__init__(
             side,
             {
-                FenceKind.TRIGGERS: Triggers(side.name(), self._kept, self._errors()),
+                FenceKind.TRIGGERS: Triggers(side.name(), self._kept, self._counting(side)),
                 FenceKind.ACCOUNT_LOCK: Accounts(self._kept),
                 FenceKind.READ_ONLY: ReadOnly(self._kept),
             },
             step,
         )
 
-    def _errors(self) -> ErrorsByLogin:
-        return _errors_by_login
+    def _counting(self, side: Side) -> Counting:
+        return CountedErrors()
 
     def _notes(self) -> Notes:
         return self._kept
@@ -117,9 +114,3 @@ class MysqlFence(KeptFence[MysqlFenceSession]):
             forget = f"DELETE FROM {self._kept.table} WHERE name = {session.literal(self._kept.name)}"
             found = f"SET @fence = (SELECT IF(COUNT(*), {session.literal(forget)}, 'DO 0') {self._there})"
         return [found, "PREPARE fence FROM @fence", "EXECUTE fence", "DEALLOCATE PREPARE fence"]
-
-
-def _errors_by_login(session: MysqlFenceSession, number: int) -> dict[str, int] | None:
-    if not session.rows("SELECT @@performance_schema")[0][0]:
-        return None
-    return {str(user): int(count) for user, count in session.rows(_ERRORS, (number,))}

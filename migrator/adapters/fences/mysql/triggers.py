@@ -7,11 +7,12 @@ foreign keys fire no triggers: the survey names who could.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from migrator.adapters.fences.mysql.counting import Counting
 from migrator.adapters.fences.mysql.session import MysqlFenceSession
-from migrator.adapters.fences.mysql.transactions import holding
+from migrator.adapters.fences.mysql.transactions import holding, running
 from migrator.adapters.fences.shared.kept_fence import Before
 from migrator.adapters.fences.shared.notes import Noted, Notes
 from migrator.adapters.fences.shared.session import Limit
@@ -21,8 +22,6 @@ from migrator.model.cutover.fence import FencePlan, FenceState, LateWriters, Sta
 from migrator.model.table import TableId
 
 EVENTS = ("INSERT", "UPDATE", "DELETE")
-_ERROR = 1644
-"""MySQL's number of an error that a SIGNAL raised."""
 _SESSION_LOGIN = "SUBSTRING(USER(), 1, CHAR_LENGTH(USER()) - LOCATE('@', REVERSE(USER())))"
 _THERE = (
     "SELECT TRIGGER_NAME, EVENT_OBJECT_SCHEMA, EVENT_OBJECT_TABLE, EVENT_MANIPULATION"
@@ -36,7 +35,6 @@ _TABLE = (
     "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
     " AND TABLE_TYPE = 'BASE TABLE'"
 )
-ErrorsByLogin = Callable[[MysqlFenceSession, int], dict[str, int] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +56,14 @@ class Triggers:
     Args:
         name: beginning of their names.
         notes: of the fence.
-        errors: counts errors of a number by login so far; None where the server doesn't count.
+        counting: counts the refused writers.
     """
 
-    def __init__(self, name: str, notes: Notes, errors: ErrorsByLogin):
-        self._name, self._notes, self._errors = name, notes, errors
+    def __init__(self, name: str, notes: Notes, counting: Counting):
+        self._name, self._notes, self._counting = name, notes, counting
 
     def before(self, session: MysqlFenceSession, plan: FencePlan) -> Before:
-        """Returns how many errors were counted by then: nothing that is there is changed."""
+        """Returns what the count of refused writers begins with: nothing that is there is changed."""
         for table in plan.tables:
             if not session.rows(_TABLE, (table.schema, table.name))[0][0]:
                 raise CutoverError(
@@ -74,14 +72,16 @@ class Triggers:
                     cause="the fence is to keep rows of it from being changed",
                     remedy="name tables that exist, with their databases",
                 )
-        return {"errors": self._errors(session, _ERROR)}
+        return {"counted": self._counting.before(session, plan)}
 
     def put_up(self, session: MysqlFenceSession, noted: Noted, limit: Limit) -> None:
         """Makes the triggers that lack, each in short tries."""
         lacking = [one for one in self._triggers(noted.plan) if not self._is_there(session, one)]
+        for statement in self._counting.making(noted.before["counted"]):
+            limit.change(session, statement)
         limit.all_of(
             lacking,
-            lambda one: self._create(session, one, noted.plan),
+            lambda one: self._create(session, one, noted),
             lambda left: holding(session, [one.table for one in left]),
         )
         self._notes.stamp(session, limit)
@@ -93,6 +93,8 @@ class Triggers:
             lambda one: session.change(f"DROP TRIGGER IF EXISTS {one.quoted()}"),
             lambda left: holding(session, [one.table for one in left]),
         )
+        for statement in self._counting.dropping(noted.before["counted"]):
+            limit.change(session, statement, holders=lambda: running(session))
         limit.change(session, self._notes.forget())
 
     def state(self, session: MysqlFenceSession, noted: Noted) -> FenceState:
@@ -105,21 +107,13 @@ class Triggers:
         return FenceState(Standing.PARTLY if missing else Standing.UP, missing)
 
     def late(self, session: MysqlFenceSession, noted: Noted) -> LateWriters:
-        """Returns errors of a SIGNAL since, where the server counts errors."""
-        before, now = noted.before["errors"], self._errors(session, _ERROR)
-        if before is None or now is None:
-            return LateWriters(0, (), "not counted: this server counts no errors by login")
-        counts = [(login, count - before.get(login, 0)) for login, count in sorted(now.items())]
-        since = tuple((login, count) for login, count in counts if count > 0)
-        return LateWriters(
-            sum(count for _, count in since),
-            since,
-            "errors raised by any SIGNAL since the fence was raised, by login (performance_schema)",
-        )
+        """Returns what was counted."""
+        return self._counting.late(session, noted.before["counted"])
 
     def by_hand(self, session: MysqlFenceSession, noted: Noted) -> list[str]:
-        """Returns the statements that drop the triggers."""
-        return [f"DROP TRIGGER IF EXISTS {one.quoted()}" for one in self._triggers(noted.plan)]
+        """Returns the statements that drop the triggers, and what counts."""
+        triggers = [f"DROP TRIGGER IF EXISTS {one.quoted()}" for one in self._triggers(noted.plan)]
+        return [*triggers, *self._counting.dropping(noted.before["counted"])]
 
     def _triggers(self, plan: FencePlan) -> Sequence[OurTrigger]:
         return [
@@ -132,15 +126,17 @@ class Triggers:
         found = session.rows(_THERE, (one.table.schema, one.name))
         return [row[1:] for row in found] == [(one.table.schema, one.table.name, one.event)]
 
-    def _create(self, session: MysqlFenceSession, one: OurTrigger, plan: FencePlan) -> None:
+    def _create(self, session: MysqlFenceSession, one: OurTrigger, noted: Noted) -> None:
         if self._is_there(session, one):
             return
+        plan = noted.plan
         first = session.rows(_FIRST, (one.table.schema, one.table.name, one.event))
         order = f" PRECEDES {quote(first[0][0])}" if first else ""
-        signal = f"SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = {session.literal(plan.message)}"
+        count = self._counting.in_trigger(session, noted.before["counted"], _SESSION_LOGIN)
+        refuse = f"{count}SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = {session.literal(plan.message)};"
         ours = f"CAST({_SESSION_LOGIN} AS BINARY) = CAST({session.literal(plan.login)} AS BINARY)"
-        does = f"IF NOT {ours} THEN {signal}; END IF" if plan.login else signal
+        does = f"IF NOT {ours} THEN {refuse} END IF;" if plan.login else refuse
         session.change(
             f"CREATE TRIGGER {one.quoted()} BEFORE {one.event} ON {quote_table(one.table)} FOR EACH ROW{order}"
-            f" BEGIN {does}; END"
+            f" BEGIN {does} END"
         )
