@@ -11,13 +11,14 @@ import pymysql
 import pytest
 
 from migrator.adapters.fences.mysql.rights import like
+from migrator.adapters.fences.shared.kept_fence import Side
 from migrator.errors import CutoverError
 from migrator.model.cutover.fence import FenceKind, Standing
 from tests.contract.fences.fence_under_test import LONG_S, MESSAGE, down, plan_of, rows_of, run
 from tests.integration.fences.acting import Acting
-from tests.integration.fences.mysql_place import MysqlPlace
+from tests.integration.fences.mysql_place import FENCES, MysqlPlace
 from tests.integration.waiting import await_true
-from tests.servers import fresh_database
+from tests.servers import fresh_database, server_of
 
 pytestmark = pytest.mark.integration
 
@@ -229,6 +230,31 @@ def test_nobody_queues_behind_the_triggers_and_past_the_limit_all_is_undone(plac
     again.join(LONG_S)
     assert again.error is None
     down(place, plan)
+
+
+def test_the_account_that_raises_the_fence_is_not_locked(place: MysqlPlace) -> None:
+    plan = plan_of(place, FenceKind.ACCOUNT_LOCK, roles=("root@localhost",))
+    with pytest.raises(CutoverError, match="would lock the account that raises it") as error:
+        place.fence().raise_fence(plan, LONG_S)
+    assert "with a login that no application uses" in error.value.remedy
+    assert not place.noted()
+
+
+def test_the_fence_of_a_target_keeps_its_notes_beside_the_tables(place: MysqlPlace) -> None:
+    side = Side(server_of(place.database), "shop", "target")
+    plan, before = plan_of(place, FenceKind.TRIGGERS), place.listing()
+    for by_hand in (False, True):
+        fence = FENCES[place.database.kind](side)
+        assert fence.raise_fence(plan, LONG_S).standing is Standing.UP
+        assert place.database.query("SELECT side FROM migrator_fence") == [("target",)]
+        if by_hand:
+            admin = place.database.connect(database="mysql")
+            for statement in fence.by_hand(plan):
+                run(admin, statement)
+        else:
+            assert fence.open_fence(plan, LONG_S).standing is Standing.DOWN
+        assert place.listing() == before
+        assert place.database.query("SELECT * FROM migrator_fence") == []
 
 
 def test_a_plan_without_a_login_stops_everybody(place: MysqlPlace) -> None:

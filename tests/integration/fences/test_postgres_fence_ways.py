@@ -179,6 +179,19 @@ def test_a_login_that_may_not_write_or_is_not_there_is_an_obstacle(place: Postgr
     down(place, replace(plan, login=""))
 
 
+def test_our_login_must_not_have_its_rights_by_a_role_that_loses_them(place: PostgresPlace) -> None:
+    ours, app = quoted(place.ours), quoted(place.app)
+    place.database.execute(f"REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {ours}", f"GRANT {app} TO {ours}")
+    before, plan = place.listing(), plan_of(place, FenceKind.REVOKE)
+    with pytest.raises(CutoverError, match="can't write behind the fence") as error:
+        place.fence().raise_fence(plan, LONG_S)
+    assert place.listing() == before
+    assert "grant INSERT, UPDATE and DELETE on the tables to it alone" in error.value.remedy
+    place.database.execute(f"GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {ours}")
+    place.fence().raise_fence(plan_of(place, FenceKind.REVOKE), LONG_S)
+    down(place, plan_of(place, FenceKind.REVOKE, accepted=plan.accepted))
+
+
 @pytest.mark.parametrize("kind", [FenceKind.TRIGGERS, FenceKind.REVOKE])
 def test_a_prepared_transaction_is_named_and_can_be_ended(prepared: PostgresPlace, kind: FenceKind) -> None:
     plan, fence = plan_of(prepared, kind), prepared.fence()

@@ -13,6 +13,7 @@ from migrator.errors import ConnectionFailed, SourceError, TargetError
 from migrator.schema import (
     control_problem,
     target_head_problem,
+    upgrade_fence,
     upgrade_source,
     upgrade_target,
     upgrade_user_target,
@@ -120,6 +121,26 @@ def test_source_and_target_may_share_a_database(new_pg: Database) -> None:
     assert new_pg.query(identity) == [("f",)]
     versions = new_pg.query("SELECT version_num FROM migrator.alembic_version ORDER BY 1")
     assert versions == [("source_0001",), ("target_0002",)]
+
+
+def test_the_notes_of_fences_are_made_alone_and_beside_all_others(
+    new_pg: Database, new_maria: Database
+) -> None:
+    upgrade_fence(url_of(new_pg), "source")
+    versions = "SELECT version_num FROM migrator.alembic_version ORDER BY 1"
+    assert new_pg.query(versions) == [("fence_0001",)]
+    assert new_pg.query("SELECT to_regclass('migrator.watermark')") == [(None,)]
+    upgrade_target(url_of(new_pg))
+    upgrade_fence(url_of(new_pg), "target")
+    assert new_pg.query(versions) == [("fence_0001",), ("target_0002",)]
+    target = url_of(new_maria)
+    upgrade_fence(target, "target")
+    upgrade_target(target)
+    assert new_maria.query("SELECT version_num FROM migrator_version ORDER BY 1") == [
+        ("fence_0001",),
+        ("target_0002",),
+    ]
+    assert new_maria.query("SELECT COUNT(*) FROM migrator_fence") == [(0,)]
 
 
 def test_the_watermark_table_on_mariadb(old_maria: Database) -> None:

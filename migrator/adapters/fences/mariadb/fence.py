@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from migrator.adapters.fences.mysql.counting import Counting, Sequences
-from migrator.adapters.fences.mysql.fence import MysqlFence
+from migrator.adapters.fences.mysql.fence import MysqlFence, notes_place
 from migrator.adapters.fences.mysql.session import Words
 from migrator.adapters.fences.shared.kept_fence import Side
 from migrator.connections.mysql.sql import quote
@@ -25,5 +25,4 @@ class MariaFence(MysqlFence):
     words = _WORDS
 
     def _counting(self, side: Side) -> Counting:
-        database = self._kept.table.rpartition(".")[0] or side.server.database
-        return Sequences(f"{quote(database)}.`{side.name()}")
+        return Sequences(f"{quote(notes_place(side)[0])}.`{side.name()}")

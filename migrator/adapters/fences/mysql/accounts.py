@@ -48,6 +48,14 @@ class Accounts:
                 cause="the fence would change nothing",
                 remedy="name the accounts that the survey names",
             )
+        (own,) = session.rows("SELECT CURRENT_USER()")[0]
+        if parted(str(own))[0] in {parted(account)[0] for account in open_}:
+            raise CutoverError(
+                f"the fence would lock the account that raises it, {own}",
+                where=str(own),
+                cause="its own sessions would be ended too, and nobody could open it again",
+                remedy="raise the fence with a login that no application uses",
+            )
         for account in open_:
             limit.change(session, (f"ALTER USER {_NAME} ACCOUNT LOCK", parted(account)))
         self._notes.stamp(session, limit)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from pymysql.converters import escape_string
+
 from migrator.adapters.fences.mysql.accounts import Accounts
 from migrator.adapters.fences.mysql.counting import CountedErrors, Counting
 from migrator.adapters.fences.mysql.read_only import ReadOnly
@@ -15,6 +17,7 @@ from migrator.adapters.fences.shared.kept_fence import KeptFence, Side
 from migrator.adapters.fences.shared.notes import Notes
 from migrator.connections.mysql.session import ENGINE_OPTIONS, REVISES
 from migrator.connections.mysql.settings import BinlogSource, default_server_id, opened
+from migrator.connections.mysql.sql import quote
 from migrator.model.cutover.fence import FenceKind, FencePlan, OpenTransaction, Survey
 from migrator.model.table import TableId
 from migrator.schema import upgrade_fence
@@ -44,9 +47,9 @@ class MysqlFence(KeptFence[MysqlFenceSession]):
     words = _WORDS
 
     def __init__(self, side: Side, step: Callable[[str], None] = lambda name: None):
-        table = fence_table(side.server.kind, side.side)
-        database, _, name = table.rpartition(".")
-        place = f"TABLE_SCHEMA = {f'{database!r}' if database else 'DATABASE()'} AND TABLE_NAME = '{name}'"
+        database, name = notes_place(side)
+        table = f"{quote(database)}.{quote(name)}"
+        place = f"TABLE_SCHEMA = '{escape_string(database)}' AND TABLE_NAME = '{name}'"
         self._there = f"FROM information_schema.TABLES WHERE {place}"
         self._kept = Notes(
             table,
@@ -114,3 +117,9 @@ class MysqlFence(KeptFence[MysqlFenceSession]):
             forget = f"DELETE FROM {self._kept.table} WHERE name = {session.literal(self._kept.name)}"
             found = f"SET @fence = (SELECT IF(COUNT(*), {session.literal(forget)}, 'DO 0') {self._there})"
         return [found, "PREPARE fence FROM @fence", "EXECUTE fence", "DEALLOCATE PREPARE fence"]
+
+
+def notes_place(side: Side) -> tuple[str, str]:
+    """Database and name of the table with the notes: everything that belongs to a fence is made in that database."""
+    database, _, name = fence_table(side.server.kind, side.side).rpartition(".")
+    return database or side.server.database, name

@@ -31,7 +31,8 @@ _SESSIONS = (
     "SELECT pid || '@' || extract(epoch FROM backend_start)::text, usename::text, coalesce(xact_start::text, ''),"
     " pg_catalog.left(query, 200), pid FROM pg_catalog.pg_stat_activity"
     " WHERE datname = pg_catalog.current_database() AND backend_type = 'client backend'"
-    " AND pid <> pg_catalog.pg_backend_pid() AND usename <> %s AND application_name NOT LIKE 'migrator %% fence'"
+    " AND pid <> pg_catalog.pg_backend_pid() AND usename <> %s"
+    " AND NOT (usename = current_user AND application_name LIKE 'migrator %% fence')"
     " AND extract(epoch FROM backend_start) <= coalesce(%s, 'infinity'::float8) ORDER BY 1"
 )
 

@@ -36,6 +36,15 @@ _GRANTS = (
 )
 
 
+MAY_WRITE = (
+    ROOTS + " SELECT bool_and(pg_catalog.has_table_privilege(r.oid, f.oid, 'INSERT')"
+    " AND pg_catalog.has_table_privilege(r.oid, f.oid, 'UPDATE')"
+    " AND pg_catalog.has_table_privilege(r.oid, f.oid, 'DELETE'))"
+    " FROM family f, pg_catalog.pg_roles r WHERE r.rolname = %s AND r.rolcanlogin AND f.oid = f.root"
+)
+"""One value: whether a login may write all the tables; NULL where there is no such login."""
+
+
 @dataclass(frozen=True, slots=True)
 class Grant:
     """One right of one role on one table, or one column of it.
@@ -127,6 +136,7 @@ class Revoked:
         if now:
             taken = [statement for one in reversed(in_order(now)) for statement in one.revoking()]
             limit.change(session, *taken)
+        self._check_ours(session, noted.plan)
         self._notes.stamp(session, limit)
 
     def take_down(self, session: PostgresFenceSession, noted: Noted, limit: Limit) -> None:
@@ -151,6 +161,16 @@ class Revoked:
     def by_hand(self, session: PostgresFenceSession, noted: Noted) -> list[str]:
         """Returns the statements that give the rights back."""
         return [statement for one in _noted(noted) for statement in one.granting()]
+
+    def _check_ours(self, session: PostgresFenceSession, plan: FencePlan) -> None:
+        """Our login may have had its rights by a role that lost them. Raises ``CutoverError``."""
+        if plan.login and not session.rows(MAY_WRITE, (*names(plan.tables), plan.login))[0][0]:
+            raise CutoverError(
+                f"login {plan.login} can't write behind the fence",
+                where=plan.login,
+                cause=f"it had its rights by {', '.join(plan.roles)}, from whom they are taken",
+                remedy="grant INSERT, UPDATE and DELETE on the tables to it alone, and raise the fence again",
+            )
 
     def _lacking(self, session: PostgresFenceSession, noted: Noted) -> list[str]:
         now = grants(session, noted.plan)

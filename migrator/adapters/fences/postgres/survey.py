@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from migrator.adapters.fences.postgres.read_only import WAY_ROUND
 from migrator.adapters.fences.postgres.relations import ROOTS, names, relations
-from migrator.adapters.fences.postgres.revoked import WRITES
+from migrator.adapters.fences.postgres.revoked import MAY_WRITE, WRITES
 from migrator.adapters.fences.postgres.session import PostgresFenceSession
 from migrator.model.cutover.fence import PUBLIC, Choice, FenceKind, Survey, WayRound, Writer
 from migrator.model.table import TableId
@@ -61,12 +61,6 @@ _DEFAULTS = (
     " AND x.grantee <> a.defaclrole AND a.defaclnamespace IN (0, (SELECT DISTINCT c.relnamespace"
     " FROM pg_catalog.pg_class c JOIN family f ON f.oid = c.oid WHERE c.relkind = 'p' LIMIT 1))"
     " AND EXISTS (SELECT FROM family f JOIN pg_catalog.pg_class c ON c.oid = f.oid WHERE c.relkind = 'p') ORDER BY 1"
-)
-_OURS = (
-    ROOTS + " SELECT bool_and(pg_catalog.has_table_privilege(r.oid, f.oid, 'INSERT')"
-    " AND pg_catalog.has_table_privilege(r.oid, f.oid, 'UPDATE')"
-    " AND pg_catalog.has_table_privilege(r.oid, f.oid, 'DELETE')) FROM family f, pg_catalog.pg_roles r"
-    " WHERE r.rolname = %s AND r.rolcanlogin AND f.oid = f.root"
 )
 _LOGIN = (
     "SELECT r.rolsuper, r.rolsuper OR pg_catalog.pg_has_role('pg_signal_backend', 'USAGE'),"
@@ -125,7 +119,7 @@ def survey(session: PostgresFenceSession, tables: Sequence[TableId], our_login: 
 def _missing_login(session: PostgresFenceSession, tables: Sequence[TableId], login: str) -> list[str]:
     if not login:
         return []
-    (may,) = session.rows(_OURS, (*names(tables), login))[0]
+    (may,) = session.rows(MAY_WRITE, (*names(tables), login))[0]
     if may is None:
         return [f"there is no login {login}, which is to go on writing"]
     return [] if may else [f"login {login}, which is to go on writing, has no right to write all tables"]

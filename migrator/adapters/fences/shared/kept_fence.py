@@ -99,9 +99,9 @@ class KeptFence(ABC, Generic[S]):
     def raise_fence(self, plan: FencePlan, limit_s: float) -> FenceState:
         """Raises the fence (see ``ports.fence``)."""
         limit = Limit(limit_s, "the fence", self._where)
-        self._make_notes_table()
         with self._session() as session:
             limit.until(lambda: self._alone(session), lambda: self._lock_holders(session))
+            self._make_notes_table()
             noted = self._notes().read(session)
             if noted is not None and noted.plan != plan:
                 raise self._another(noted.plan)
