@@ -97,21 +97,24 @@ def projection(plan: Any) -> Projection | None:
         columns.append((_id(column), str(column["name"]), of_leaf))
     for node in reversed(nodes):
         if _name(node) == "Project":
-            columns = [_named(tree, known) for tree in node["projectList"]]
+            columns = [named(tree, known) for tree in node["projectList"]]
         known = {number: expression for number, _, expression in columns}
     return Projection([(name, expression) for _, name, expression in columns], text)
 
 
-def _named(tree: list[Node], known: Mapping[int, Expression]) -> tuple[int, str, Expression]:
+def named(tree: list[Node], known: Mapping[int, Expression]) -> tuple[int, str, Expression]:
     """The number, the name and the expression (over the leaf's columns) of a projected column."""
+    return _id(tree[0]), str(tree[0]["name"]), expression_of(tree, known)
+
+
+def expression_of(tree: list[Node], known: Mapping[int, Expression]) -> Expression:
+    """Reads one expression from its JSON; ``known``: what each attribute stands for, by number."""
     try:
         expression, end = _read(tree, 0, known)
         assert end == len(tree)
     except _TooDeep:
         expression = _DEEP
-    if expression.depth > _DEEPEST:
-        expression = _DEEP
-    return _id(tree[0]), str(tree[0]["name"]), expression
+    return _DEEP if expression.depth > _DEEPEST else expression
 
 
 def _read(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import keyword
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 
 from migrator.model.table import TableSchema
 from transforms.analysis.matched import Filled, Matched
+from transforms.python_source import column_literal, identifier, key_literal, prose, skeleton, text_literal
 
 _CALLS = {
     "": "F.col({name})",
@@ -79,40 +78,33 @@ def mapping_text(
     ]
     if gaps:
         lines.append("# GAPS: no run starts before each has a function, or its line is deleted.")
-        lines += [f"mapping.gap({_text(name)}, {_text(why)})" for name, why in gaps.items()]
+        lines += [f"mapping.gap({text_literal(name)}, {text_literal(why)})" for name, why in gaps.items()]
         lines.append("")
     names = _names(tables)
     for table in tables:
         lines += ["", *_function(table, names[table.target.id.name]), ""]
     if unread:
-        listed = ", ".join(_prose(table.id.name) for table in unread)
+        listed = ", ".join(prose(table.id.name) for table in unread)
         lines += ["", f"# Old tables that nothing reads: {listed}", ""]
     for left in unread:
         lines += [*(f"# {line}" for line in _left_over(left)), ""]
-    lines += [f"# {_prose(name)} can't be captured: {_prose(why)}" for name, why in unreadable.items()]
+    lines += [f"# {prose(name)} can't be captured: {prose(why)}" for name, why in unreadable.items()]
     return "\n".join(lines).rstrip() + "\n"
 
 
 def _left_over(source: TableSchema) -> list[str]:
     """The skeleton of a function that takes an old table over as it is."""
     name = source.id.name
-    parameter = identifier(name)
-    options = "" if parameter == name else f", sources=[{_text(name)}]"
-    return [
-        f"@mapping.target({_text(name)}, key={_key(source.key)}{options})",
-        f"def {parameter}({parameter}: DataFrame) -> DataFrame:",
-        f'    """One row of ? for each of {_prose(name)}."""',
-        f"    return {parameter}.select(",
-        *(f"        F.col({_column(one.name)}),  # {_prose(one.source_type)}" for one in source.columns),
-        "    )",
-    ]
+    parameter = identifier(name, _OURS)
+    columns = [(one.name, one.source_type) for one in source.columns]
+    return skeleton(name, source.key, (parameter, parameter), name, columns)
 
 
 def _names(tables: Sequence[Matched]) -> dict[str, str]:
     """A function's name for each target table, no two the same."""
     found: dict[str, str] = {}
     for table in tables:
-        name = word = identifier(table.target.id.name)
+        name = word = identifier(table.target.id.name, _OURS)
         number = 1
         while word in found.values():
             number += 1
@@ -121,30 +113,24 @@ def _names(tables: Sequence[Matched]) -> dict[str, str]:
     return found
 
 
-def _key(columns: Sequence[str]) -> str:
-    key = [_text(column) for column in columns]
-    return key[0] if len(key) == 1 else f"({', '.join(key)})"
-
-
 def _function(table: Matched, word: str) -> list[str]:
     name, source = table.target.id.name, table.source.id.name
-    parameter = identifier(source)
-    options = "" if parameter == source else f", sources=[{_text(source)}]"
+    parameter = identifier(source, _OURS)
+    options = "" if parameter == source else f", sources=[{text_literal(source)}]"
     types = {column.name: column.source_type for column in table.source.columns}
-    notes = [f"    # {_prose(column)} is left to the target's default" for column in table.left]
+    notes = [f"    # {prose(column)} is left to the target's default" for column in table.left]
     notes += [
-        f"    # {_prose(f'{column} {types[column]}')} of {_prose(source)} is read by nothing"
+        f"    # {prose(f'{column} {types[column]}')} of {prose(source)} is read by nothing"
         for column in table.unread
     ]
     # The function may be right as it stands: only its author knows, so the line stands beside it.
-    guess = [
-        f"mapping.gap({_text(name)}, {_text(table.guess)})  # a guess: correct it, then delete this line"
-    ]
+    gap = f"mapping.gap({text_literal(name)}, {text_literal(table.guess)})"
+    guess = [f"{gap}  # a guess: correct it, then delete this line"]
     return [
         *(guess if table.guess else []),
-        f"@mapping.target({_text(name)}, key={_key(table.target.key)}{options})",
+        f"@mapping.target({text_literal(name)}, key={key_literal(table.target.key)}{options})",
         f"def {word}({parameter}: DataFrame) -> DataFrame:",
-        f'    """One row of {_prose(name)} for each of {_prose(source)}{"?" if table.guess else "."}"""',
+        f'    """One row of {prose(name)} for each of {prose(source)}{"?" if table.guess else "."}"""',
         *notes,
         f"    return {parameter}.select(",
         *(f"        {_expression(name, one)},  # {_types(one)}" for one in table.columns),
@@ -155,16 +141,16 @@ def _function(table: Matched, word: str) -> list[str]:
 def _types(one: Filled) -> str:
     """The types of both sides, as the servers name them."""
     old = "" if one.source is None else f"{one.source.source_type} -> "
-    return _prose(f"{old}{one.target.native_type}{'' if one.target.nullable else ' not null'}")
+    return prose(f"{old}{one.target.native_type}{'' if one.target.nullable else ' not null'}")
 
 
 def _expression(table: str, one: Filled) -> str:
     column = one.target.name
     if one.gap or one.source is None:
-        return f"gap({_text(table)}, {_text(column)}, {_text(one.gap)})"
-    call = _CALLS[one.call].replace("{name}", _column(one.source.name))
+        return f"gap({text_literal(table)}, {text_literal(column)}, {text_literal(one.gap)})"
+    call = _CALLS[one.call].replace("{name}", column_literal(one.source.name))
     plain = one.call == "" and one.source.name == column
-    return call if plain else f"{call}.alias({_text(column)})"
+    return call if plain else f"{call}.alias({text_literal(column)})"
 
 
 def tests_text(tables: Sequence[Matched]) -> str:
@@ -197,13 +183,14 @@ def _test(table: Matched, word: str) -> list[str]:
         value, kind = _sample(column.type)
         if one is not None and one.call:
             value = _CONVERTED[one.call][0]
-        arrays.append(f"            {_text(column.name)}: pa.array([{value}], {kind}),")
+        arrays.append(f"            {text_literal(column.name)}: pa.array([{value}], {kind}),")
     for one in table.columns:
         if one.source is not None and not one.gap:
             value = _CONVERTED[one.call][1] if one.call else _sample(one.source.type)[0]
-            wanted.append(f"        {_text(one.target.name)}: {value},")
+            wanted.append(f"        {text_literal(one.target.name)}: {value},")
     gaps = [one.target.name for one in table.columns if one.gap]
-    note = [f"    # fails until the gaps are closed: {_prose(', '.join(gaps))}"] if gaps else []
+    target, source = text_literal(table.target.id.name), text_literal(table.source.id.name)
+    note = [f"    # fails until the gaps are closed: {prose(', '.join(gaps))}"] if gaps else []
     return [
         f"def test_{word}() -> None:",
         *note,
@@ -212,7 +199,7 @@ def _test(table: Matched, word: str) -> list[str]:
         *arrays,
         "        }",
         "    )",
-        f"    [row] = run(MAPPING, {_text(table.target.id.name)}, **{{{_text(table.source.id.name)}: old}})",
+        f"    [row] = run(MAPPING, {target}, **{{{source}: old}})",
         "    wanted = {",
         *wanted,
         "    }",
@@ -230,27 +217,3 @@ def _sample(logical: str) -> tuple[str, str]:
             f"pa.decimal128({digits}, {scale})",
         )
     return _SAMPLES[logical]
-
-
-def identifier(name: str) -> str:
-    """A Python name for a table's name: the one that Python takes it for, so that no other table is meant."""
-    whole = unicodedata.normalize("NFKC", name)
-    word = "".join(letter if f"_{letter}".isidentifier() else "_" for letter in whole)
-    word = word if word.isidentifier() else f"t_{word}"
-    return f"{word}_" if keyword.iskeyword(word) or word in _OURS else word
-
-
-def _column(name: str) -> str:
-    """A column's name as Spark takes it: a dot or a star means something there."""
-    return _text(name if re.fullmatch(r"\w+", name) else f"`{name.replace('`', '``')}`")
-
-
-def _text(value: str) -> str:
-    """A Python literal with double quotes."""
-    shown = repr(value)
-    return f'"{shown[1:-1]}"' if shown.startswith("'") and '"' not in shown else shown
-
-
-def _prose(name: str) -> str:
-    """A name within a comment or a docstring, which it must not end."""
-    return "".join(letter if letter.isprintable() and letter not in '\\"' else "_" for letter in name)

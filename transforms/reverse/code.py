@@ -1,0 +1,241 @@
+"""The text of ``reverse.py``: a function for each old table, in words that a stranger reads. Pure."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Mapping, Sequence
+
+from transforms.python_source import column_literal, identifier, key_literal, prose, skeleton, text_literal
+from transforms.reverse.derive import Part, Reverse
+
+OPEN = "TODO not carried"
+"""Begins the line of a column that no function fills: ``check --reverse`` tells the same of it."""
+_WIDTH = 100
+_CALLS = ("flag", "instant", "mysql_date", "mysql_datetime")
+_TAKEN = frozenset({"mapping", "F", "DataFrame", "Column", "Mapping", "Decimal", "mapped", *_CALLS})
+_MAPPED = '''
+def mapped(value: Column, values: dict[object, object]) -> Column:
+    """The old value for each new one; NULL for any other."""
+    found = F.lit(None)
+    for new, old in values.items():
+        found = F.when(value == new, F.lit(old)).otherwise(found)
+    return found
+'''
+
+
+def reverse_text(found: Sequence[Reverse], sources: Mapping[str, Sequence[str]]) -> str:
+    """``reverse.py``.
+
+    Args:
+        found: the reverse of each old table.
+        sources: new tables by name, each with its columns: for skeletons.
+    """
+    bodies = [_body(one, sources) for one in found]
+    text = "\n\n\n".join("\n".join(body) for body in bodies)
+    maps = {
+        name: values
+        for one in found
+        for part in (*one.bases, *one.joined)
+        for value in part.given.values()
+        for name, values in value.maps.items()
+    }
+    calls = [name for name in _CALLS if re.search(rf"(?m)^(?!\s*#).*\b{name}\(", text)]
+    used = re.search(r"(?m)^(?!\s*#).*\bF\.", text) is not None or bool(maps)
+    frames = re.search(r"(?m)^(?!\s*#).*\bDataFrame\b", text) is not None
+    spark = [*(["Column"] if maps else []), *(["DataFrame"] if frames else [])]
+    decimals = "Decimal(" in text or any("Decimal(" in old for one in maps.values() for _, old in one)
+    lines = [
+        '"""How the old tables are made from the new ones, for the way back. By `migrator init --reverse`: read it.',
+        "",
+        f"`migrator check --reverse` tries it on your rows. A line `{OPEN}` names what no function fills: old rows",
+        "keep their value there, new ones get the column's default.",
+        '"""',
+        "",
+        *(["from decimal import Decimal", ""] if decimals else []),
+        *([f"from pyspark.sql import {', '.join(spark)}"] if spark else []),
+        *(["from pyspark.sql import functions as F"] if used else []),
+        *([""] if spark or used else []),
+        "from transforms import Mapping",
+        *([f"from transforms.columns import {', '.join(calls)}"] if calls else []),
+        "",
+        "mapping = Mapping()",
+        *([""] if maps else []),
+        *(line for name, values in sorted(maps.items()) for line in _map(name, values)),
+        *(["", _MAPPED.rstrip()] if maps else []),
+    ]
+    return "\n".join([*lines, "", "", text]).rstrip() + "\n"
+
+
+def _map(name: str, values: Sequence[tuple[str, str]]) -> list[str]:
+    return [f"{name} = {{", *(f"    {new}: {old}," for new, old in values), "}"]
+
+
+def _body(one: Reverse, sources: Mapping[str, Sequence[str]]) -> list[str]:
+    if not one.bases:
+        return _skeleton(one, sources)
+    name, word = one.old.id.name, identifier(one.old.id.name, _TAKEN)
+    tables = [*one.bases, *one.joined]
+    parameters = {part.table: identifier(part.table, _TAKEN) for part in tables}
+    options = [text_literal(name), f"key={key_literal(one.old.key)}"]
+    if one.joined:
+        options += _grain(one)
+    if any(parameter != table for table, parameter in parameters.items()):
+        options.append(f"sources=[{', '.join(map(text_literal, parameters))}]")
+    taken = ", ".join(f"{parameter}: DataFrame" for parameter in parameters.values())
+    made = " and ".join(prose(table) for table in parameters)
+    lines = [
+        *_call("@mapping.target", options),
+        *_signature(word, taken),
+        f'    """Rows of {prose(name)} from {made}."""',
+        *_comment("    ", [f"{note}." for note in one.notes]),
+    ]
+    if len(one.bases) > 1:
+        lines += _united(one, parameters)
+    else:
+        lines += _single(one, parameters)
+    return lines
+
+
+def _single(one: Reverse, parameters: Mapping[str, str]) -> list[str]:
+    [base] = one.bases
+    lines, rows = [], parameters[base.table]
+    values = {name: [(value.code, value.notes)] for name, value in base.given.items()}
+    if base.where:
+        lines.append(f"    rows = {rows}{_where(base)}")
+        rows = "rows"
+    for number, part in enumerate(one.joined, 1):
+        more = f"more_{number}" if len(one.joined) > 1 else "more"
+        aliases = {name: f"{_plain(part.table)}_{_plain(name)}_" for name in part.given}
+        lines += _selected(more, part, parameters[part.table], aliases)
+        on = ", ".join(text_literal(ours) for _, ours in part.links)
+        lines.append(f'    rows = {rows}.join({more}, [{on}], "left")')
+        rows = "rows"
+        for name, value in part.given.items():
+            code = f"F.col({text_literal(aliases[name])})"
+            known = values.get(name, [])
+            kept = [] if known and name in base.given else known
+            values[name] = [*kept, (code, value.notes)]
+    return [*lines, *_select(one, rows, {name: _first(found) for name, found in values.items()})]
+
+
+def _first(found: Sequence[tuple[str, tuple[str, ...]]]) -> tuple[str, tuple[str, ...]]:
+    if len(found) == 1:
+        return found[0]
+    notes = tuple(dict.fromkeys(note for _, more in found for note in more))
+    return f"F.coalesce({', '.join(code for code, _ in found)})", notes
+
+
+def _selected(name: str, part: Part, parameter: str, aliases: Mapping[str, str]) -> list[str]:
+    lines = _comment(
+        "    ", [f"{part.table} has only rows of which holds: {part.rows}."] if part.rows else []
+    )
+    links = [
+        f"F.col({column_literal(theirs)}){'' if theirs == ours else f'.alias({text_literal(ours)})'}"
+        for theirs, ours in part.links
+    ]
+    chosen = [f"{value.code}.alias({text_literal(aliases[old])})" for old, value in part.given.items()]
+    lines.append(f"    {name} = {parameter}{_where(part)}.select(")
+    return [*lines, *(f"        {line}," for line in [*links, *chosen]), "    )"]
+
+
+def _united(one: Reverse, parameters: Mapping[str, str]) -> list[str]:
+    lines, names = [], []
+    shared = [
+        column.name for column in one.old.columns if all(column.name in part.given for part in one.bases)
+    ]
+    for number, part in enumerate(one.bases, 1):
+        lines.append(f"    part_{number} = {parameters[part.table]}{_where(part)}.select(")
+        for name in shared:
+            lines += _given(name, part.given[name].code, part.given[name].notes)
+        lines.append("    )")
+        names.append(f"part_{number}")
+    first, *others = names
+    lines += _comment("    ", _open_lines(one))
+    return [*lines, f"    return {first}{''.join(f'.unionByName({name})' for name in others)}"]
+
+
+def _select(one: Reverse, rows: str, values: Mapping[str, tuple[str, tuple[str, ...]]]) -> list[str]:
+    lines = [f"    return {rows}.select("]
+    for target in one.old.columns:
+        if target.name in values:
+            lines += _given(target.name, *values[target.name])
+        elif target.name in one.open:
+            lines += _comment("        ", [_open(target.name, one.open[target.name])])
+    return [*lines, "    )"]
+
+
+def _given(name: str, code: str, notes: tuple[str, ...]) -> list[str]:
+    plain = code == f"F.col({column_literal(name)})"
+    alias = "" if plain else f".alias({text_literal(name)})"
+    lossy = [f"lossy: {name}: {'; '.join(notes)}."] if notes else []
+    return [*_comment("        ", lossy), f"        {code}{alias},"]
+
+
+def _open_lines(one: Reverse) -> list[str]:
+    return [_open(name, reasons) for name, reasons in one.open.items()]
+
+
+def _open(name: str, reasons: Sequence[str]) -> str:
+    return f"{OPEN}: {name}: {'; '.join(reasons)}."
+
+
+def _where(part: Part) -> str:
+    if not part.where:
+        return ""
+    conditions = [part.where[0]] if len(part.where) == 1 else [f"({one})" for one in part.where]
+    return f".where({' & '.join(conditions)})"
+
+
+def _grain(one: Reverse) -> list[str]:
+    [base] = one.bases
+    grain = [text_literal(f"{base.table}.{name}") for name in base.key]
+    links = [
+        text_literal(f"{part.table}.{theirs} = {base.table}.{ours}")
+        for part in one.joined
+        for theirs, ours in part.links
+    ]
+    whole = grain[0] if len(grain) == 1 else f"[{', '.join(grain)}]"
+    return [f"grain={whole}", f"links=[{', '.join(links)}]"]
+
+
+def _call(name: str, options: Sequence[str]) -> list[str]:
+    line = f"{name}({', '.join(options)})"
+    if len(line) <= _WIDTH:
+        return [line]
+    return [f"{name}(", *(f"    {option}," for option in options), ")"]
+
+
+def _signature(word: str, taken: str) -> list[str]:
+    line = f"def {word}({taken}) -> DataFrame:"
+    if len(line) <= _WIDTH:
+        return [line]
+    return [f"def {word}(", *(f"    {one}," for one in taken.split(", ")), ") -> DataFrame:"]
+
+
+def _skeleton(one: Reverse, sources: Mapping[str, Sequence[str]]) -> list[str]:
+    """A function to begin with, as comments: nothing that looks finished and is a guess."""
+    name = one.old.id.name
+    reasons = [f"{note}." for note in one.notes]
+    reasons += [f"{old}: {'; '.join(why)}." for old, why in one.open.items()]
+    source = next(iter(sources), "new_table")
+    words = identifier(name, _TAKEN), identifier(source, _TAKEN)
+    columns = [(old.name, old.native_type) for old in one.old.columns if not old.generated]
+    return [
+        f"# {OPEN}: {prose(name)}: its rows don't follow from the new tables.",
+        *_comment("", reasons),
+        "#",
+        *(f"# {line}" for line in skeleton(name, one.old.key, words, source, columns)),
+    ]
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"\W", "_", name)
+
+
+def _comment(indent: str, texts: Sequence[str]) -> list[str]:
+    lines = []
+    for text in texts:
+        for number, line in enumerate(textwrap.wrap(prose(text), _WIDTH - len(indent) - 4)):
+            lines.append(f"{indent}# {'' if number == 0 else '  '}{line}")
+    return lines
