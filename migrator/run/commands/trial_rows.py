@@ -49,12 +49,12 @@ class TrialRows:
     def first(self, table: str, limit: int) -> pa.Table:
         """The first rows in key order."""
         schema = self._plan.schemas[table]
-        return self._with_values(table, self._read(schema, WHOLE, limit))
+        return self.with_values(table, self._read(schema, WHOLE, limit))
 
     def of_keys(self, table: str, keys: Sequence[Key]) -> pa.Table:
         """The rows with these keys."""
         schema = self._plan.schemas[table]
-        return self._with_values(table, self._read(schema, Scope(keys=tuple(keys)), MOST_ROWS))
+        return self.with_values(table, self._read(schema, Scope(keys=tuple(keys)), MOST_ROWS))
 
     def linked(self, table: str, columns: Sequence[str], values: pa.Table) -> pa.Table:
         """The rows whose ``columns`` equal a row of ``values``; NULL equals nothing.
@@ -70,7 +70,7 @@ class TrialRows:
             keys = [key for one in wanted if (key := _key(one, types)) is not None]
             scope = Scope(keys=tuple(dict.fromkeys(keys)), columns=tuple(columns))
             read = self._read(schema, scope, MOST_ROWS) if keys else arrow_schema(schema).empty_table()
-            rows = self._with_values(table, read)
+            rows = self.with_values(table, read)
         # what the source holds for equal may be more than what is equal: its collations
         return rows.filter(pa.array([one in wanted for one in tuples(rows, columns)], pa.bool_()))
 
@@ -92,7 +92,7 @@ class TrialRows:
             request = self._reader.bounded(asked, schema)
             chunk = self._reader.read(request, schema)
             final, after, end = chunk.final, chunk.last_key, request.end
-            yield self._with_values(table, pa.concat_tables([chunk.rows]).cast(arrow_schema(schema))), final
+            yield self.with_values(table, pa.concat_tables([chunk.rows]).cast(arrow_schema(schema))), final
 
     def whole(self, table: str) -> pa.Table:
         """Every row of a table. Raises ``SourceError`` where there are more than ``MOST_ROWS``."""
@@ -102,14 +102,15 @@ class TrialRows:
                 raise _too_many(
                     table, "it is linked, or grouped, by a computed value, so all of it has to be read"
                 )
-            self._whole[table] = self._with_values(table, rows)
+            self._whole[table] = self.with_values(table, rows)
         return self._whole[table]
 
     def without_values(self, table: str, rows: pa.Table) -> pa.Table:
         """The rows as the mapping gets them."""
         return rows.select(list(self._plan.schemas[table].names()))
 
-    def _with_values(self, table: str, rows: pa.Table) -> pa.Table:
+    def with_values(self, table: str, rows: pa.Table) -> pa.Table:
+        """The rows with what the mapping computes of them."""
         values = value_columns(self._plan.target, table)
         return with_hashes(self._spark, self._plan.schemas[table], values, rows) if values else rows
 
