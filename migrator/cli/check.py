@@ -7,6 +7,7 @@ from functools import partial
 import click
 
 from migrator.cli.options import OnSpark, either_way
+from migrator.cli.reverse.check import round_trips
 from migrator.config.project import Settings
 from migrator.errors import TargetError, readable
 from migrator.model.finding import Finding
@@ -16,6 +17,7 @@ from migrator.run.commands.against_ledger import against_ledger
 from migrator.run.commands.fits import unfit
 from migrator.run.commands.grain_proof import REMEDY, Verdict, prove
 from migrator.run.commands.next_checks import next_checks
+from migrator.run.commands.round_trip import ROWS
 from migrator.run.migration import preflight
 from migrator.run.parts import Parts
 from migrator.wiring import parts as wiring
@@ -48,12 +50,20 @@ _REFUSES = click.style("refuses", fg="red")
     type=click.FloatRange(0, 36_000),
     help="Look through each source table for so long for values that the new schema can't hold; 0: not at all.",
 )
+@click.option(
+    "--rows",
+    default=ROWS,
+    show_default=True,
+    type=click.IntRange(1, 100_000),
+    help="With --reverse: map so many rows of each old table there and back; a smaller table as a whole.",
+)
 @either_way
-def check(project: OnSpark, grain_rows: int, value_seconds: float) -> int:
+def check(project: OnSpark, grain_rows: int, value_seconds: float, rows: int) -> int:
     """Preflight: everything that stands in the way of a run, all at once, each with its remedy. Changes nothing.
 
     Of joined targets some grains are mapped together and apart: a row that comes out otherwise shows a wrong grain.
     Some rows of each table, and those that the source suspects, are mapped and tried by the target.
+    With --reverse rows of the old tables are mapped there and back: what comes back otherwise is named by column.
     """
     settings = project.settings
     refuse_half(settings)
@@ -74,8 +84,11 @@ def check(project: OnSpark, grain_rows: int, value_seconds: float) -> int:
         values += _check_nexts(parts, ledger)
         findings += values
         fatal += more + sum(finding.fatal for finding in values)
+    trips = 0
+    if settings.reversed and not looked.analysed.problems and not looked.refused:
+        trips = round_trips(project, looked, rows)
     click.echo(f"{fatal} refusal(s), {sum(not finding.fatal for finding in findings)} warning(s)")
-    return 2 if fatal else 0
+    return 2 if fatal else trips
 
 
 def _revision(settings: Settings) -> int:

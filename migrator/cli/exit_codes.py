@@ -8,7 +8,12 @@ _DONE: Mapping[int, str] = {0: "done", 2: "error"}
 _VERDICT: Mapping[int, str] = {0: "equal", 1: "different", 2: "error", 3: "unknown"}
 _HOLDS: Mapping[int, str] = {0: "holds", 1: "violated", 2: "error", 3: "unknown: too little was checked"}
 EXIT_CODES: Mapping[str, Mapping[int, str]] = {
-    "check": {0: "nothing refuses", 2: "something refuses, or error"},
+    "check": {
+        0: "nothing refuses",
+        1: "with --reverse: something comes back otherwise, and isn't accepted",
+        2: "something refuses, or error",
+        3: "with --reverse: of some table no row was tried",
+    },
     "cutover": {
         0: "done",
         1: "refused, or undone: the side that was open is open",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import URL, Engine, inspect
@@ -49,6 +50,32 @@ def reflected(settings: Settings) -> Reflected:
     finally:
         target.close()
     return Reflected(old, new, _reasons(refused_old), _reasons(refused_new))
+
+
+def declared_defaults(settings: Settings, tables: Sequence[str]) -> dict[str, dict[str, str]]:
+    """The defaults that the target's columns declare, as SQL, by table and column. Raises ``ConnectionFailed``."""
+    engine = as_engine(target_database(settings))
+    try:
+        reader = inspect(engine)
+        return {
+            table: {
+                str(column["name"]): "the next number"
+                if column.get("autoincrement") is True
+                else str(default)
+                for column in reader.get_columns(table, settings.target.schema or None)
+                if (default := column.get("default")) is not None or column.get("autoincrement") is True
+            }
+            for table in tables
+        }
+    except SQLAlchemyError as error:
+        raise ConnectionFailed(
+            "the columns' defaults can't be read",
+            where=settings.target.url(),
+            cause=str(error.args[0]).splitlines()[0] if error.args else type(error).__name__,
+            remedy="correct the login in [back], and try again",
+        ) from error
+    finally:
+        engine.dispose()
 
 
 def _names(database: Engine | URL, schema: str, where: str) -> list[str]:

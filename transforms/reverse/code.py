@@ -93,20 +93,21 @@ def _body(one: Reverse, sources: Mapping[str, Sequence[str]]) -> list[str]:
     if len(one.bases) > 1:
         lines += _united(one, parameters)
     else:
-        lines += _single(one, parameters)
+        lines += _single(one, parameters, sources)
     return lines
 
 
-def _single(one: Reverse, parameters: Mapping[str, str]) -> list[str]:
+def _single(one: Reverse, parameters: Mapping[str, str], sources: Mapping[str, Sequence[str]]) -> list[str]:
     [base] = one.bases
     lines, rows = [], parameters[base.table]
     values = {name: [(value.code, value.notes)] for name, value in base.given.items()}
     if base.where:
         lines.append(f"    rows = {rows}{_where(base)}")
         rows = "rows"
-    for number, part in enumerate(one.joined, 1):
-        more = f"more_{number}" if len(one.joined) > 1 else "more"
-        aliases = {name: f"{_plain(part.table)}_{_plain(name)}_" for name in part.given}
+    taken = {name.lower() for name in sources.get(base.table, ())}
+    for part in one.joined:
+        more = f"of_{parameters[part.table]}"
+        aliases = _aliases(part, taken)
         lines += _selected(more, part, parameters[part.table], aliases)
         on = ", ".join(text_literal(ours) for _, ours in part.links)
         lines.append(f'    rows = {rows}.join({more}, [{on}], "left")')
@@ -117,6 +118,18 @@ def _single(one: Reverse, parameters: Mapping[str, str]) -> list[str]:
             kept = [] if known and name in base.given else known
             values[name] = [*kept, (code, value.notes)]
     return [*lines, *_select(one, rows, {name: _first(found) for name, found in values.items()})]
+
+
+def _aliases(part: Part, taken: set[str]) -> dict[str, str]:
+    """Names for the old columns that a joined table gives: their own, unless another column is called so."""
+    found = {}
+    for name in part.given:
+        alias = name if re.fullmatch(r"\w+", name) else re.sub(r"\W", "_", name)
+        while alias.lower() in taken:
+            alias = f"{re.sub(r'\W', '_', part.table)}_{alias}"
+        taken.add(alias.lower())
+        found[name] = alias
+    return found
 
 
 def _first(found: Sequence[tuple[str, tuple[str, ...]]]) -> tuple[str, tuple[str, ...]]:
@@ -134,7 +147,7 @@ def _selected(name: str, part: Part, parameter: str, aliases: Mapping[str, str])
         f"F.col({column_literal(theirs)}){'' if theirs == ours else f'.alias({text_literal(ours)})'}"
         for theirs, ours in part.links
     ]
-    chosen = [f"{value.code}.alias({text_literal(aliases[old])})" for old, value in part.given.items()]
+    chosen = [_called(value.code, aliases[old]) for old, value in part.given.items()]
     lines.append(f"    {name} = {parameter}{_where(part)}.select(")
     return [*lines, *(f"        {line}," for line in [*links, *chosen]), "    )"]
 
@@ -166,10 +179,12 @@ def _select(one: Reverse, rows: str, values: Mapping[str, tuple[str, tuple[str, 
 
 
 def _given(name: str, code: str, notes: tuple[str, ...]) -> list[str]:
-    plain = code == f"F.col({column_literal(name)})"
-    alias = "" if plain else f".alias({text_literal(name)})"
     lossy = [f"lossy: {name}: {'; '.join(notes)}."] if notes else []
-    return [*_comment("        ", lossy), f"        {code}{alias},"]
+    return [*_comment("        ", lossy), f"        {_called(code, name)},"]
+
+
+def _called(code: str, name: str) -> str:
+    return code if code == f"F.col({column_literal(name)})" else f"{code}.alias({text_literal(name)})"
 
 
 def _open_lines(one: Reverse) -> list[str]:
@@ -227,10 +242,6 @@ def _skeleton(one: Reverse, sources: Mapping[str, Sequence[str]]) -> list[str]:
         "#",
         *(f"# {line}" for line in skeleton(name, one.old.key, words, source, columns)),
     ]
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"\W", "_", name)
 
 
 def _comment(indent: str, texts: Sequence[str]) -> list[str]:

@@ -19,6 +19,7 @@ from transforms.reverse.texts import (
 )
 
 _KINDS = frozenset({"Add", "Subtract", "Multiply", "Divide", "Round", "UnaryMinus"})
+_MOST_DIGITS = 10
 _DIVIDED = Fraction(1, 10**6)
 """Spark's quotients of decimals have six digits after the point or more."""
 
@@ -67,6 +68,8 @@ def undone(one: Expression, code: str, blur: Blur, steps: Steps) -> tuple[Expres
     if one.kind in ("Cast", "Round"):
         return _rounded(one, code, blur, steps)
     first, second = one.children
+    if one.kind == "Divide":
+        first, second = _without_double(first), _without_double(second)
     if constant(first) is not None and one.kind in ("Add", "Multiply"):
         first, second = second, first
     number = constant(second)
@@ -120,6 +123,13 @@ def _rounded(one: Expression, code: str, blur: Blur, steps: Steps) -> tuple[Expr
     return inner, code, blur.more(unit * cut)
 
 
+def _without_double(one: Expression) -> Expression:
+    """A whole number that is divided as a double: one of 32 bits keeps its value, and the quotient's first digits."""
+    inner = one.children[0] if one.children else one
+    exact = inner.kind == "Literal" or (whole_digits(type_of(inner)) or _MOST_DIGITS + 1) <= _MOST_DIGITS
+    return inner if one.kind == "Cast" and simple(one.type) == "double" and exact else one
+
+
 def _grid(one: Expression, steps: Steps) -> Fraction | None:
     """A number of which every value of the expression is a multiple; None where none is known."""
     if one.kind == "AttributeReference":
@@ -140,6 +150,12 @@ def _grid(one: Expression, steps: Steps) -> Fraction | None:
         return _grid(one.children[0], steps)
     if one.kind == "CaseWhen" and len(one.children) <= 3:
         return _grid(one.children[1], steps)
+    if one.kind == "Divide":  # off by so little that rounding to its grid mends it
+        number, inner = (
+            constant(_without_double(one.children[1])),
+            _grid(_without_double(one.children[0]), steps),
+        )
+        return abs(inner / number) if number and inner else None
     if one.kind not in ("Add", "Subtract", "Multiply"):
         return None
     first, second = (_grid(child, steps) for child in one.children)

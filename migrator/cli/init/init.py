@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import click
 
 from migrator.cli.init.project_text import mapping_text, tests_text
+from migrator.cli.reverse.init import init_reverse
 from migrator.config import project as configuration
 from migrator.config.engines import ENGINES, EXAMPLE, EngineFacts, kind_of_scheme, names_where
 from migrator.config.project import NAME
@@ -63,6 +64,11 @@ class _Server:
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.option(
+    "--reverse",
+    is_flag=True,
+    help="Into the project in FOLDER: the mapping of the way back, as far as it follows from its mapping.",
+)
 @click.option("--name", default=None, help="Name of the migration; the folder's name by default.")
 @click.option("--source", type=click.Choice(tuple(ENGINES)), default=EXAMPLE, show_default=True)
 @click.option(
@@ -79,6 +85,7 @@ class _Server:
 )
 def init(
     folder: Path,
+    reverse: bool,
     name: str | None,
     source: str,
     source_url: str | None,
@@ -91,6 +98,10 @@ def init(
     With both URLs the mapping is made from the two schemas: tables and columns of one name are matched, everything
     else is a gap, marked, and named by `migrator explain` and `migrator check`.
     """
+    if reverse:
+        _refuse_beside_reverse(name, source_url, target_url)
+        init_reverse(folder)
+        return
     name = name or folder.resolve().name.lower().replace("-", "_")
     if not NAME.fullmatch(name):
         raise ConfigError(
@@ -129,6 +140,15 @@ def init(
         click.echo(f"wrote {path}")
     _ignore(folder / ".gitignore", _template("gitignore.txt"))
     click.echo(f"next: edit these files, then `cd {folder}`, `migrator schema upgrade`, `migrator check`")
+
+
+def _refuse_beside_reverse(*others: str | None) -> None:
+    if any(other is not None for other in others):
+        raise ConfigError(
+            "--reverse takes no other option",
+            cause="names and servers stand in the project's migration.toml",
+            remedy="leave the others out: migrator init --reverse FOLDER",
+        )
 
 
 def _ignore(path: Path, text: str) -> None:
