@@ -126,7 +126,7 @@ def _aliases(part: Part, taken: set[str]) -> dict[str, str]:
     for name in part.given:
         alias = name if re.fullmatch(r"\w+", name) else re.sub(r"\W", "_", name)
         while alias.lower() in taken:
-            alias = f"{re.sub(r'\W', '_', part.table)}_{alias}"
+            alias = f"{re.sub(r'[^A-Za-z0-9]', '_', part.table)}_{alias}"
         taken.add(alias.lower())
         found[name] = alias
     return found
