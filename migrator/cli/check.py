@@ -85,7 +85,7 @@ def check(project: OnSpark, grain_rows: int, value_seconds: float, rows: int) ->
         findings += values
         fatal += more + sum(finding.fatal for finding in values)
     trips = 0
-    if settings.reversed and not looked.analysed.problems and not looked.refused:
+    if settings.reversed:
         trips = round_trips(project, looked, rows)
     click.echo(f"{fatal} refusal(s), {sum(not finding.fatal for finding in findings)} warning(s)")
     return 2 if fatal else trips

@@ -46,10 +46,10 @@ def reverse_text(found: Sequence[Reverse], sources: Mapping[str, Sequence[str]])
     spark = [*(["Column"] if maps else []), *(["DataFrame"] if frames else [])]
     decimals = "Decimal(" in text or any("Decimal(" in old for one in maps.values() for _, old in one)
     lines = [
-        '"""How the old tables are made from the new ones, for the way back. By `migrator init --reverse`: read it.',
+        '"""The way back: old tables made from the new ones. By `migrator init --reverse`: read it.',
         "",
-        f"`migrator check --reverse` tries it on your rows. A line `{OPEN}` names what no function fills: old rows",
-        "keep their value there, new ones get the column's default.",
+        f"`migrator check --reverse` tries it on your rows. A line `{OPEN}` names what no function",
+        "fills: old rows keep their value there, new ones get the column's default.",
         '"""',
         "",
         *(["from decimal import Decimal", ""] if decimals else []),
@@ -105,8 +105,8 @@ def _single(one: Reverse, parameters: Mapping[str, str], sources: Mapping[str, S
         lines.append(f"    rows = {rows}{_where(base)}")
         rows = "rows"
     taken = {name.lower() for name in sources.get(base.table, ())}
-    for part in one.joined:
-        more = f"of_{parameters[part.table]}"
+    for role, part in _roles(one):
+        more = f"of_{identifier(role, ())}"
         aliases = _aliases(part, taken)
         lines += _selected(more, part, parameters[part.table], aliases)
         on = ", ".join(text_literal(ours) for _, ours in part.links)
@@ -140,9 +140,7 @@ def _first(found: Sequence[tuple[str, tuple[str, ...]]]) -> tuple[str, tuple[str
 
 
 def _selected(name: str, part: Part, parameter: str, aliases: Mapping[str, str]) -> list[str]:
-    lines = _comment(
-        "    ", [f"{part.table} has only rows of which holds: {part.rows}."] if part.rows else []
-    )
+    lines = _comment("    ", [f"{part.table} has a row only where {part.rows}."] if part.rows else [])
     links = [
         f"F.col({column_literal(theirs)}){'' if theirs == ours else f'.alias({text_literal(ours)})'}"
         for theirs, ours in part.links
@@ -206,12 +204,28 @@ def _grain(one: Reverse) -> list[str]:
     [base] = one.bases
     grain = [text_literal(f"{base.table}.{name}") for name in base.key]
     links = [
-        text_literal(f"{part.table}.{theirs} = {base.table}.{ours}")
-        for part in one.joined
+        text_literal(f"{role}.{theirs} = {base.table}.{ours}")
+        for role, part in _roles(one)
         for theirs, ours in part.links
     ]
     whole = grain[0] if len(grain) == 1 else f"[{', '.join(grain)}]"
-    return [f"grain={whole}", f"links=[{', '.join(links)}]"]
+    more = {role: part.table for role, part in _roles(one) if role != part.table}
+    roles = ", ".join(f"{text_literal(role)}: {text_literal(table)}" for role, table in more.items())
+    return [f"grain={whole}", f"links=[{', '.join(links)}]", *([f"roles={{{roles}}}"] if more else [])]
+
+
+def _roles(one: Reverse) -> list[tuple[str, Part]]:
+    """The joined tables, each with a name of its own: a table may take part more than once."""
+    taken = {part.table for part in (*one.bases, *one.joined)}
+    met, found = {part.table for part in one.bases}, []
+    for part in one.joined:
+        role, number = part.table, 1
+        while role in met or (role in taken and role != part.table):
+            number += 1
+            role = f"{part.table}_{number}"
+        met.add(role)
+        found.append((role, part))
+    return found
 
 
 def _call(name: str, options: Sequence[str]) -> list[str]:

@@ -384,7 +384,10 @@ def _wanted(code: str, kind: str, column: OldColumn) -> str:
     if column.wanted == "string":
         return code
     if kind == "timestamp_ntz" and column.wanted == "timestamp":
-        return f'instant({code}, "UTC")'
+        there_and_back = '.cast("timestamp_ntz")'
+        return (
+            code.removesuffix(there_and_back) if code.endswith(there_and_back) else f'instant({code}, "UTC")'
+        )
     return f'{code}.cast("{column.wanted}")'
 
 

@@ -72,8 +72,8 @@ def _pieces(one: Expression) -> list[str | Expression] | str:
     found: list[str | Expression] = []
     for child in children:
         if child.kind == "Literal":
-            if child.value is None:
-                return "one part is NULL"
+            if child.value is None or child.type != "string":
+                return "a constant in it is no text"
             if child.value and found and isinstance(found[-1], str):
                 found[-1] += child.value
             elif child.value:

@@ -7,6 +7,7 @@ projections, filters, unions and joins that keep the root's rows single is opaqu
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -76,13 +77,18 @@ def pieces(spark: SparkSession, plan: MappingPlan) -> list[Piece]:
             for name, wanted in written.items()
         }
         surrogates = dict(plan.target.surrogates)
-        keyed = all(_of_root(columns[name]) for name in plan.target.key)
+        keyed = all(_of_root(columns[name]) for name in plan.target.key) or _one_a_row(plan, branch.root)
         origin = branch.root if keyed else ""
         conditions = branch.conditions
         found.append(
             Piece(plan.target.name, plan.target.key, origin, columns, conditions, branch.whole, surrogates)
         )
     return found
+
+
+def _one_a_row(plan: MappingPlan, root: str) -> bool:
+    """Tells whether the declared grain is the root's own key."""
+    return any(one.root.schema.id.name == root and one.grain == one.root.schema.key for one in plan.reaches)
 
 
 def _converted(expression: Expression, found: str, wanted: str) -> Expression:
@@ -200,7 +206,15 @@ def _marked(one: Any, expression: Expression) -> Expression:
 
 
 def _tree(expression: Any) -> list[dict[str, Any]]:
-    return list(json.loads(expression.toJSON()))
+    """An expression's JSON, with the bytes of binary literals: JSON has only where they lie in memory."""
+    tree: list[dict[str, Any]] = json.loads(expression.toJSON())
+    binary = [node for node in tree if str(node.get("value", "")).startswith("[B@")]
+    if binary:
+        written = re.findall(r"X'([0-9A-F]*)'", str(expression.sql()))
+        for place, node in enumerate(binary):
+            known = len(written) == len(binary)
+            node["value"] = f"0x{written[place]}" if known else f"bytes {uuid.uuid4()}"
+    return tree
 
 
 def _type(attribute: Any) -> str:

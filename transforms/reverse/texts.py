@@ -52,6 +52,8 @@ def type_of(expression: Expression) -> str:
         return "string"
     if expression.kind in ("Coalesce", "NullIf", "Try"):
         return next((found for one in expression.children if (found := type_of(one))), "")
+    if expression.kind == "CaseWhen":
+        return next((found for one in expression.children[1::2] if (found := type_of(one))), "")
     return ""
 
 

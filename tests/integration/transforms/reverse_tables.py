@@ -27,15 +27,17 @@ _LOGICAL = {
 
 
 def side(name: str, *columns: str) -> Side:
-    """``side("t", "id int key", "name string null", "code string char(3)")``: the same type read and written."""
+    """``side("t", "id int key", "name string null", "day date read=string")``; ``~`` is a blank in a name."""
     read, written, key = [], [], []
     for text in columns:
         word, kind, *more = text.split()
+        word = word.replace("~", " ")
         if "key" in more:
             key.append(word)
         source = next((one for one in more if one.startswith("char(")), kind)
         nullable = "null" in more
-        read.append(Column(word, _LOGICAL.get(kind, kind), nullable, source))
+        travels = next((one.removeprefix("read=") for one in more if one.startswith("read=")), kind)
+        read.append(Column(word, _LOGICAL.get(travels, travels), nullable, source))
         written.append(TargetColumn(word, kind, source, nullable, "default" in more, False))
     table = TableId("s", name)
     return Side(TableSchema(table, tuple(read), tuple(key)), TargetTable(table, tuple(written), tuple(key)))
