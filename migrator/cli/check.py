@@ -86,7 +86,8 @@ def check(project: OnSpark, grain_rows: int, value_seconds: float, rows: int) ->
         fatal += more + sum(finding.fatal for finding in values)
     trips = 0
     if settings.reversed:
-        trips = round_trips(project, looked, rows)
+        declared = [target.name for target in parts.mapping.targets]
+        trips = round_trips(project, looked, declared, rows)
     click.echo(f"{fatal} refusal(s), {sum(not finding.fatal for finding in findings)} warning(s)")
     return 2 if fatal else trips
 

@@ -14,9 +14,10 @@ from transforms.casts import cast_problem
 from transforms.frames import spark_schema
 from transforms.python_source import column_literal
 from transforms.reverse.conditions import telling
-from transforms.reverse.invert import Inversion, Lossy, OldColumn, Restored, Value
+from transforms.reverse.invert import Inversion, Lossy
 from transforms.reverse.pieces import FAR, Piece, parts
 from transforms.reverse.texts import decimal_of, literal, shown, simple, whole_digits
+from transforms.reverse.values import OldColumn, Restored, Value
 
 _DDL: Mapping[str, T.DataType] = {
     "boolean": T.BooleanType(), "tinyint": T.ByteType(), "smallint": T.ShortType(), "int": T.IntegerType(),

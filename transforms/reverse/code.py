@@ -12,6 +12,7 @@ from transforms.reverse.derive import Part, Reverse
 OPEN = "TODO not carried"
 """Begins the line of a column that no function fills: ``check --reverse`` tells the same of it."""
 _WIDTH = 100
+_MOST_REASONS = 2
 _CALLS = ("flag", "instant", "mysql_date", "mysql_datetime")
 _TAKEN = frozenset({"mapping", "F", "DataFrame", "Column", "Mapping", "Decimal", "mapped", *_CALLS})
 _MAPPED = '''
@@ -83,7 +84,7 @@ def _body(one: Reverse, sources: Mapping[str, Sequence[str]]) -> list[str]:
     if any(parameter != table for table, parameter in parameters.items()):
         options.append(f"sources=[{', '.join(map(text_literal, parameters))}]")
     taken = ", ".join(f"{parameter}: DataFrame" for parameter in parameters.values())
-    made = " and ".join(prose(table) for table in parameters)
+    made = ", ".join(prose(table) for table in parameters)
     lines = [
         *_call("@mapping.target", options),
         *_signature(word, taken),
@@ -190,7 +191,8 @@ def _open_lines(one: Reverse) -> list[str]:
 
 
 def _open(name: str, reasons: Sequence[str]) -> str:
-    return f"{OPEN}: {name}: {'; '.join(reasons)}."
+    more = f"; and {len(reasons) - _MOST_REASONS} more" if len(reasons) > _MOST_REASONS else ""
+    return f"{OPEN}: {name}: {'; '.join(reasons[:_MOST_REASONS])}{more}."
 
 
 def _where(part: Part) -> str:
@@ -232,7 +234,15 @@ def _call(name: str, options: Sequence[str]) -> list[str]:
     line = f"{name}({', '.join(options)})"
     if len(line) <= _WIDTH:
         return [line]
-    return [f"{name}(", *(f"    {option}," for option in options), ")"]
+    lines = [f"{name}("]
+    for option in options:
+        if len(option) <= _WIDTH - 8 or not option.startswith("links=["):
+            lines.append(f"    {option},")
+            continue
+        members = option.removeprefix("links=[").removesuffix("]").split('", "')
+        bare = [one.strip('"') for one in members]
+        lines += ["    links=[", *(f'        "{one}",' for one in bare), "    ],"]
+    return [*lines, ")"]
 
 
 def _signature(word: str, taken: str) -> list[str]:

@@ -7,13 +7,15 @@ something: a few values (several of them become NULL, say), which is noted, or t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from transforms.analysis.expressions import Expression
 from transforms.reverse import numbers as arithmetic
+from transforms.reverse.cases import cases, compared, raises, test
 from transforms.reverse.joined_texts import parted
 from transforms.reverse.pieces import FAR, parts
 from transforms.reverse.texts import is_number, literal, shown, simple, type_of
+from transforms.reverse.values import OldColumn, Restored, Value
 
 _ZONES = ("UTC", "Z", "GMT", "+00:00")
 _TIMES = frozenset({"date", "timestamp_ntz", "timestamp"})
@@ -32,69 +34,6 @@ _EXACT: Mapping[str, frozenset[str]] = {
 
 class Lossy(Exception):
     """The reason why nothing can be turned round."""
-
-
-@dataclass(frozen=True, slots=True)
-class OldColumn:
-    """A column of the old table: what forward expressions read, and what the reverse function must give.
-
-    Attributes:
-        name, nullable: of the column.
-        read: Spark SQL type in which mappings read it.
-        wanted: Spark SQL type in which the old database takes it.
-        padded: whether the old database itself fills it with blanks.
-    """
-
-    name: str
-    nullable: bool
-    read: str
-    wanted: str
-    padded: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Restored:
-    """An old column's value.
-
-    Attributes:
-        column: its place.
-        code: Python source of a column of Spark.
-        notes: what comes back otherwise; empty where nothing does.
-        maps: constants that the code names: values by name.
-    """
-
-    column: int
-    code: str
-    notes: tuple[str, ...] = ()
-    maps: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """The value of an expression that is being peeled.
-
-    Attributes:
-        code: Python source of it.
-        type: its Spark SQL type; empty where it isn't known.
-        blur: by how much it may be off, as an exact number of the value's own unit.
-        notes, maps: see ``Restored``.
-        checked: whether what no case covers fails, so that nothing else has come through.
-    """
-
-    code: str
-    type: str
-    blur: arithmetic.Blur = arithmetic.SHARP
-    notes: tuple[str, ...] = ()
-    maps: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
-    checked: bool = False
-
-    def noted(self, note: str) -> Value:
-        """The same with one more note."""
-        return replace(self, notes=(*self.notes, note))
-
-    def become(self, code: str, kind: str) -> Value:
-        """Another value that was made of it."""
-        return replace(self, code=code, type=kind)
 
 
 class Inversion:
@@ -212,7 +151,7 @@ class Inversion:
     # -- cases ----------------------------------------------------------------------------------------------------
 
     def _case(self, one: Expression, value: Value) -> list[Restored]:
-        pairs, rest = _cases(one)
+        pairs, rest = cases(one)
         if (
             rest is not None
             and rest.kind == "ToUTCTimestamp"
@@ -220,8 +159,8 @@ class Inversion:
             and pairs[0][0].kind == "In"
         ):
             return self.peel(rest, value)  # columns.instant: infinities stay what they are
-        kept = [(condition, given) for condition, given in pairs if not _raises(given)]
-        if rest is not None and _raises(rest):
+        kept = [(condition, given) for condition, given in pairs if not raises(given)]
+        if rest is not None and raises(rest):
             rest, value = None, replace(value, checked=True)
         if len(kept) == 1 and rest is None and literal(kept[0][1]) is None:
             condition, given = kept[0]
@@ -246,7 +185,7 @@ class Inversion:
         tested: Expression | None = None
         entries: list[tuple[str, str]] = []
         for condition, given in pairs:
-            subject, old = _test(condition)
+            subject, old = test(condition)
             new = literal(given)
             if subject is None or old is None or new is None or (tested is not None and subject != tested):
                 raise Lossy(f"{shown(one, self._names)} can't be turned round")
@@ -286,8 +225,8 @@ class Inversion:
     def _mapped(self, entries: Sequence[tuple[str, str]], value: Value, kind: str) -> Value:
         if len(entries) <= 2:
             (new, old), *more = entries
-            code = f"F.when({_compared(value.code, new)}, {old})"
-            code += "".join(f".when({_compared(value.code, new)}, {old})" for new, old in more)
+            code = f"F.when({compared(value.code, new)}, {old})"
+            code += "".join(f".when({compared(value.code, new)}, {old})" for new, old in more)
             return value.become(code, kind)
         name = self._label.upper()
         maps = {**value.maps, name: tuple(entries)}
@@ -389,51 +328,3 @@ def _wanted(code: str, kind: str, column: OldColumn) -> str:
             code.removesuffix(there_and_back) if code.endswith(there_and_back) else f'instant({code}, "UTC")'
         )
     return f'{code}.cast("{column.wanted}")'
-
-
-def _cases(one: Expression) -> tuple[list[tuple[Expression, Expression]], Expression | None]:
-    """Conditions with what they give, nested ones in a row, and what all others give."""
-    if one.kind == "If":
-        condition, given, other = one.children
-        pairs, rest = [(condition, given)], other
-    else:
-        below = one.children
-        pairs = list(zip(below[::2], below[1::2], strict=False))
-        rest_or_none = below[-1] if len(below) % 2 else None
-        if rest_or_none is None:
-            return pairs, None
-        rest = rest_or_none
-    inner = rest
-    while inner.kind in ("Cast", "Typed") and inner.children[0].kind in ("CaseWhen", "If"):
-        inner = inner.children[0]
-    if inner.kind in ("CaseWhen", "If"):
-        more, last = _cases(inner)
-        return [*pairs, *more], last
-    return pairs, None if literal(rest) == "None" else rest
-
-
-def _test(condition: Expression) -> tuple[Expression | None, str | None]:
-    """What a condition asks to be equal to what; a boolean stands for itself."""
-    if condition.kind == "EqualTo":
-        first, other = condition.children
-        if literal(first) is not None:
-            first, other = other, first
-        return first, literal(other)
-    if condition.kind == "Not" and condition.children[0].kind == "AttributeReference":
-        return condition.children[0], "False"
-    if condition.kind == "AttributeReference" and type_of(condition) == "boolean":
-        return condition, "True"
-    return None, None
-
-
-def _raises(one: Expression) -> bool:
-    while one.kind in ("Cast", "Typed"):
-        one = one.children[0]
-    return one.kind == "RaiseError"
-
-
-def _compared(code: str, new: str) -> str:
-    """The condition that a value is a literal."""
-    if new in ("True", "False"):
-        return code if new == "True" else f"~{code}"
-    return f"{code} == {new}"

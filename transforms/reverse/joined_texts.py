@@ -28,7 +28,8 @@ def parted(
         after = pieces[place + 1]
         if pattern is not None and not isinstance(after, str):
             return "nothing stands between two parts"
-        bounded = pattern not in (None, _ANY)
+        followed = any(later is not None for later in patterns[place + 2 :])
+        bounded = pattern not in (None, _ANY) and followed
         if bounded and isinstance(after, str) and after[0] in _LETTERS:
             return f"{after!r} may be a part of the number before it"
         behind = _ANY in patterns[: place + 2]

@@ -187,7 +187,7 @@ class _Reader:
 def _both(condition: Expression) -> tuple[Expression, ...]:
     if condition.kind == "And":
         return tuple(one for child in condition.children for one in _both(child))
-    return (condition,)
+    return () if condition.kind == "Literal" and condition.value == "true" else (condition,)
 
 
 def _moved(known: Mapping[int, Expression]) -> dict[int, Expression]:

@@ -72,7 +72,9 @@ def number_literal(value: Fraction) -> str | None:
         found = Decimal(value.numerator) / Decimal(value.denominator)
     except InvalidOperation:
         return None
-    return f'F.lit(Decimal("{found:f}"))' if Fraction(found) == value else None
+    if Fraction(found) != value:
+        return None
+    return f"F.lit(Decimal({found:f}))" if value.denominator == 1 else f'F.lit(Decimal("{found:f}"))'
 
 
 def literal(expression: Expression) -> str | None:

@@ -119,6 +119,6 @@ def _left(column: TargetColumn, defaults: Mapping[str, str]) -> ColumnBack:
     if not column.has_default and not column.nullable:
         text = "no reverse function fills it, and it is NOT NULL without a default: no new row can be written"
         return ColumnBack(column.name, Fate.NOT_CARRIED, text, fatal=True)
-    default = defaults.get(column.name) or ("the server's own value" if column.has_default else "NULL")
+    default = defaults.get(column.name) or ("NULL" if column.nullable else "the server's own value")
     text = f"old rows keep their value, new ones get {default}"
     return ColumnBack(column.name, Fate.NOT_CARRIED, text)
