@@ -18,9 +18,10 @@ from scenarios.mutants.in_code.judge import JUDGE
 from scenarios.mutants.in_code.mapping import MAPPING
 from scenarios.mutants.in_code.run import RUN
 from scenarios.mutants.in_code.trial import CodeRow, overall, tried, unbroken
+from scenarios.mutants.in_code.way_back import WAY_BACK
 from verify.history.result import Outcome
 
-CODE_MUTANTS = (*CORE, *EVENT_LOG, *RUN, *JUDGE, *MAPPING, *FENCE, *CUTOVER)
+CODE_MUTANTS = (*CORE, *EVENT_LOG, *RUN, *JUDGE, *MAPPING, *FENCE, *CUTOVER, *WAY_BACK)
 """The changes of all stations. ``tests/unit/scenarios/test_code_mutants.py`` checks that each still fits the code."""
 EXIT_CODES = {Outcome.HOLDS: 0, Outcome.VIOLATED: 1, Outcome.UNKNOWN: 3}
 MOST_SURVIVORS = 0.05
