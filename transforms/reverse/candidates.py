@@ -43,7 +43,7 @@ class Part:
         table: the new table.
         key: its key columns.
         where: Python source of the conditions that its rows are of this old table.
-        given: the old columns that it gives, by name.
+        restored: the old columns that it gives, by name.
         links: for a joined one: its columns, each with the base's that holds the same.
         rows: which of the old rows it has, in words; empty where it has all.
     """
@@ -51,7 +51,7 @@ class Part:
     table: str
     key: tuple[str, ...]
     where: tuple[str, ...]
-    given: Mapping[str, Restored]
+    restored: Mapping[str, Restored]
     links: tuple[tuple[str, str], ...] = ()
     rows: str = ""
 
@@ -69,7 +69,7 @@ class Candidate:
 
     def names(self) -> set[str]:
         """The old columns that it gives, by itself or by what is looked up."""
-        return {*self.part.given, *(name for one in self.lookups for name in one.given)}
+        return {*self.part.restored, *(name for one in self.lookups for name in one.restored)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +89,11 @@ class Found:
 
 
 Lookups = Mapping[object, Found]
-"""By what a key column is made of: the table that has it."""
+"""Tables that have a key column, by the meaning of that column."""
 
 
 class Candidates:
-    """What the pieces of one old table give back.
+    """The old columns that the pieces of one old table give back.
 
     Args:
         side: the old table.
@@ -115,11 +115,11 @@ class Candidates:
         where = self._where(piece, side)
         if where is None:
             return f"rows of {piece.target} don't tell of which old table they are"
-        given: dict[str, Restored] = {}
+        restored: dict[str, Restored] = {}
         lost: dict[str, str] = {}
         for name, expression in piece.columns.items():
             try:
-                found = self._given(piece, side, name, expression)
+                found = self._restored(piece, side, name, expression)
             except Lossy as reason:
                 for place in _places(expression):
                     if place < FAR:
@@ -127,18 +127,18 @@ class Candidates:
                 continue
             for one in found:
                 old = self._names[one.column]
-                better = old not in given or len(one.notes) < len(given[old].notes)
+                better = old not in restored or len(one.notes) < len(restored[old].notes)
                 if better and old in self._writable:
-                    given[old] = one
+                    restored[old] = one
         fixed = self._fixed(piece)
         rows = " and ".join(shown(one, self._names) for one in piece.conditions)
         if not piece.whole:
             rows = " and ".join([*([rows] if rows else []), "the joins of the mapping keep it"])
         return Candidate(
-            piece, Part(piece.target, piece.key, where, {**fixed, **given}, (), rows), lost, given
+            piece, Part(piece.target, piece.key, where, {**fixed, **restored}, (), rows), lost, restored
         )
 
-    def _given(self, piece: Piece, side: Side, name: str, expression: Expression) -> list[Restored]:
+    def _restored(self, piece: Piece, side: Side, name: str, expression: Expression) -> list[Restored]:
         if (piece.surrogates or {}).get(name):
             map_name = (piece.surrogates or {})[name]
             raise Lossy(f"it holds numbers of the key map {map_name}, which mappings can't read")
@@ -192,26 +192,26 @@ class Candidates:
                 continue
             if known.table == one.part.table and known.key == name:
                 continue
-            given = {old: Restored(place, known.code)}
-            found.append(Part(known.table, (known.key,), known.where, given, ((known.key, name),)))
+            restored = {old: Restored(place, known.code)}
+            found.append(Part(known.table, (known.key,), known.where, restored, ((known.key, name),)))
             one = replace(one, lookups=(*one.lookups, found[-1]))
         return one
 
     def lookup(self, one: Candidate) -> tuple[object, Found] | None:
-        """What can be looked up by a candidate's key, and how."""
+        """Returns the meaning of a candidate's key, and how its old column is found by it; None where it isn't."""
         if len(one.piece.key) != 1 or one.part.rows:
             return None
         [key] = one.piece.key
-        made = meaning(one.piece, key)
+        meant = meaning(one.piece, key)
         place = next((place for place in _places(one.piece.columns[key]) if place < FAR), None)
         value = None if place is None else one.own.get(self._names[place])
-        if made is None or value is None or value.notes or value.maps:
+        if meant is None or value is None or value.notes or value.maps:
             return None
-        return made, Found(one.part.table, key, one.part.where, value.code)
+        return meant, Found(one.part.table, key, one.part.where, value.code)
 
 
 def meaning(piece: Piece, name: str) -> object:
-    """What a new column is made of, whatever the old column's name; None unless that is one old column.
+    """Returns the meaning of a new column, whatever the old column's name; None unless it is made of one.
 
     A column that holds numbers of a key map means its old key in that map.
     """

@@ -9,8 +9,8 @@ from transforms.reverse.texts import literal, type_of
 def cases(one: Expression) -> tuple[list[tuple[Expression, Expression]], Expression | None]:
     """Conditions with what they give, nested ones in a row, and what all others give."""
     if one.kind == "If":
-        condition, given, other = one.children
-        pairs, rest = [(condition, given)], other
+        condition, result, other = one.children
+        pairs, rest = [(condition, result)], other
     else:
         below = one.children
         pairs = list(zip(below[::2], below[1::2], strict=False))
@@ -28,7 +28,7 @@ def cases(one: Expression) -> tuple[list[tuple[Expression, Expression]], Express
 
 
 def test(condition: Expression) -> tuple[Expression | None, str | None]:
-    """What a condition asks to be equal to what; a boolean stands for itself."""
+    """The value that a condition asks for, and the literal that it must be; a boolean stands for itself."""
     if condition.kind == "EqualTo":
         first, other = condition.children
         if literal(first) is not None:

@@ -38,7 +38,7 @@ def reverse_text(found: Sequence[Reverse], sources: Mapping[str, Sequence[str]])
         name: values
         for one in found
         for part in (*one.bases, *one.joined)
-        for value in part.given.values()
+        for value in part.restored.values()
         for name, values in value.maps.items()
     }
     calls = [name for name in _CALLS if re.search(rf"(?m)^(?!\s*#).*\b{name}\(", text)]
@@ -84,11 +84,11 @@ def _body(one: Reverse, sources: Mapping[str, Sequence[str]]) -> list[str]:
     if any(parameter != table for table, parameter in parameters.items()):
         options.append(f"sources=[{', '.join(map(text_literal, parameters))}]")
     taken = ", ".join(f"{parameter}: DataFrame" for parameter in parameters.values())
-    made = ", ".join(prose(table) for table in parameters)
+    origins = ", ".join(prose(table) for table in parameters)
     lines = [
         *_call("@mapping.target", options),
         *_signature(word, taken),
-        f'    """Rows of {prose(name)} from {made}."""',
+        f'    """Rows of {prose(name)} from {origins}."""',
         *_comment("    ", [f"{note}." for note in one.notes]),
     ]
     if len(one.bases) > 1:
@@ -101,7 +101,7 @@ def _body(one: Reverse, sources: Mapping[str, Sequence[str]]) -> list[str]:
 def _single(one: Reverse, parameters: Mapping[str, str], sources: Mapping[str, Sequence[str]]) -> list[str]:
     [base] = one.bases
     lines, rows = [], parameters[base.table]
-    values = {name: [(value.code, value.notes)] for name, value in base.given.items()}
+    values = {name: [(value.code, value.notes)] for name, value in base.restored.items()}
     if base.where:
         lines.append(f"    rows = {rows}{_where(base)}")
         rows = "rows"
@@ -113,10 +113,10 @@ def _single(one: Reverse, parameters: Mapping[str, str], sources: Mapping[str, S
         on = ", ".join(text_literal(ours) for _, ours in part.links)
         lines.append(f'    rows = {rows}.join({more}, [{on}], "left")')
         rows = "rows"
-        for name, value in part.given.items():
+        for name, value in part.restored.items():
             code = f"F.col({text_literal(aliases[name])})"
             known = values.get(name, [])
-            kept = [] if known and name in base.given else known
+            kept = [] if known and name in base.restored else known
             values[name] = [*kept, (code, value.notes)]
     return [*lines, *_select(one, rows, {name: _first(found) for name, found in values.items()})]
 
@@ -124,7 +124,7 @@ def _single(one: Reverse, parameters: Mapping[str, str], sources: Mapping[str, S
 def _aliases(part: Part, taken: set[str]) -> dict[str, str]:
     """Names for the old columns that a joined table gives: their own, unless another column is called so."""
     found = {}
-    for name in part.given:
+    for name in part.restored:
         alias = name if re.fullmatch(r"\w+", name) else re.sub(r"\W", "_", name)
         while alias.lower() in taken:
             alias = f"{re.sub(r'[^A-Za-z0-9]', '_', part.table)}_{alias}"
@@ -146,7 +146,7 @@ def _selected(name: str, part: Part, parameter: str, aliases: Mapping[str, str])
         f"F.col({column_literal(theirs)}){'' if theirs == ours else f'.alias({text_literal(ours)})'}"
         for theirs, ours in part.links
     ]
-    chosen = [_called(value.code, aliases[old]) for old, value in part.given.items()]
+    chosen = [_called(value.code, aliases[old]) for old, value in part.restored.items()]
     lines.append(f"    {name} = {parameter}{_where(part)}.select(")
     return [*lines, *(f"        {line}," for line in [*links, *chosen]), "    )"]
 
@@ -154,12 +154,12 @@ def _selected(name: str, part: Part, parameter: str, aliases: Mapping[str, str])
 def _united(one: Reverse, parameters: Mapping[str, str]) -> list[str]:
     lines, names = [], []
     shared = [
-        column.name for column in one.old.columns if all(column.name in part.given for part in one.bases)
+        column.name for column in one.old.columns if all(column.name in part.restored for part in one.bases)
     ]
     for number, part in enumerate(one.bases, 1):
         lines.append(f"    part_{number} = {parameters[part.table]}{_where(part)}.select(")
         for name in shared:
-            lines += _given(name, part.given[name].code, part.given[name].notes)
+            lines += _column_lines(name, part.restored[name].code, part.restored[name].notes)
         lines.append("    )")
         names.append(f"part_{number}")
     first, *others = names
@@ -171,13 +171,13 @@ def _select(one: Reverse, rows: str, values: Mapping[str, tuple[str, tuple[str, 
     lines = [f"    return {rows}.select("]
     for target in one.old.columns:
         if target.name in values:
-            lines += _given(target.name, *values[target.name])
+            lines += _column_lines(target.name, *values[target.name])
         elif target.name in one.open:
             lines += _comment("        ", [_open(target.name, one.open[target.name])])
     return [*lines, "    )"]
 
 
-def _given(name: str, code: str, notes: tuple[str, ...]) -> list[str]:
+def _column_lines(name: str, code: str, notes: tuple[str, ...]) -> list[str]:
     lossy = [f"lossy: {name}: {'; '.join(notes)}."] if notes else []
     return [*_comment("        ", lossy), f"        {_called(code, name)},"]
 

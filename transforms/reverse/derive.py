@@ -69,7 +69,7 @@ class _Table:
                 self._found.append(one)
 
     def lookups(self) -> list[tuple[object, Found]]:
-        """What other tables may look up here."""
+        """Old columns that other tables may look up here."""
         return [one for it in self._found if (one := self._candidates.lookup(it)) is not None]
 
     def reverse(self, lookups: Lookups) -> Reverse:
@@ -77,10 +77,10 @@ class _Table:
         candidates = [self._candidates.with_lookups(one, lookups) for one in self._found]
         bases, notes = self._bases(candidates)
         joined = self._joined(bases[0], candidates) if len(bases) == 1 else ()
-        given = {name for one in (*bases, *joined) for name in one.given}
+        restored = {name for one in (*bases, *joined) for name in one.restored}
         if len(bases) > 1:
-            given = set.intersection(*(set(one.given) for one in bases))
-        left = {name: self._reasons(name, candidates) for name in self._writable if name not in given}
+            restored = set.intersection(*(set(one.restored) for one in bases))
+        left = {name: self._reasons(name, candidates) for name in self._writable if name not in restored}
         return Reverse(self._side.written, bases, joined, left, (*notes, *dict.fromkeys(self._unusable)))
 
     # -- the rows -------------------------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ class _Table:
         total = [one for one in candidates if one.names().issuperset(self._key) and not one.part.rows]
         if total:
             return (max(total, key=_worth).part,), ()
-        keyed = [one for one in candidates if set(one.part.given).issuperset(self._key)]
+        keyed = [one for one in candidates if set(one.part.restored).issuperset(self._key)]
         if not keyed:
             return (), ()
         best = max(keyed, key=_worth)
@@ -103,10 +103,10 @@ class _Table:
     def _joined(self, base: Part, candidates: Sequence[Candidate]) -> tuple[Part, ...]:
         """Other new tables, for columns that the base doesn't give, or gives with loss."""
         [start] = [one for one in candidates if one.part is base]
-        have = {name: len(one.notes) for name, one in base.given.items()}
+        have = {name: len(one.notes) for name, one in base.restored.items()}
         found: list[Part] = list(start.lookups)
-        have |= {name: 0 for one in found for name in one.given}
-        for one in sorted(candidates, key=lambda it: (bool(it.part.rows), -len(it.part.given))):
+        have |= {name: 0 for one in found for name in one.restored}
+        for one in sorted(candidates, key=lambda it: (bool(it.part.rows), -len(it.part.restored))):
             links = _links(one.piece, start.piece) if one is not start else None
             if links is None or one.part.table == base.table:
                 continue
@@ -130,7 +130,7 @@ class _Table:
 
     def _reasons(self, name: str, candidates: Sequence[Candidate]) -> tuple[str, ...]:
         found = [one.lost[name] for one in candidates if name in one.lost]
-        if not found and name in {old for one in candidates for old in one.part.given}:
+        if not found and name in {old for one in candidates for old in one.part.restored}:
             found = ["only a part of the rows have it, or their new table can't be joined"]
         if not found and not self._mine:
             found = ["no new table has a row for each of its rows"]
@@ -138,7 +138,7 @@ class _Table:
 
 
 def _worth(one: Candidate) -> tuple[int, int]:
-    return len(one.names()), -sum(len(value.notes) for value in one.part.given.values())
+    return len(one.names()), -sum(len(value.notes) for value in one.part.restored.values())
 
 
 def _links(piece: Piece, base: Piece) -> tuple[tuple[str, str], ...] | None:

@@ -159,14 +159,14 @@ class Inversion:
             and pairs[0][0].kind == "In"
         ):
             return self.peel(rest, value)  # columns.instant: infinities stay what they are
-        kept = [(condition, given) for condition, given in pairs if not raises(given)]
+        kept = [(condition, result) for condition, result in pairs if not raises(result)]
         if rest is not None and raises(rest):
             rest, value = None, replace(value, checked=True)
         if len(kept) == 1 and rest is None and literal(kept[0][1]) is None:
-            condition, given = kept[0]
+            condition, result = kept[0]
             if not value.checked and not self._always(condition):
                 value = value.noted(f"where {shown(condition, self._names)} doesn't hold, NULL comes back")
-            return self.peel(given, value)
+            return self.peel(result, value)
         return self._value_map(kept, rest, value, one)
 
     def _always(self, condition: Expression) -> bool:
@@ -184,9 +184,9 @@ class Inversion:
         """Literals for literals: read from right to left."""
         tested: Expression | None = None
         entries: list[tuple[str, str]] = []
-        for condition, given in pairs:
+        for condition, result in pairs:
             subject, old = test(condition)
-            new = literal(given)
+            new = literal(result)
             if subject is None or old is None or new is None or (tested is not None and subject != tested):
                 raise Lossy(f"{shown(one, self._names)} can't be turned round")
             tested = subject
@@ -205,7 +205,7 @@ class Inversion:
         value: Value,
         one: Expression,
     ) -> Value:
-        """What stands for all values that no case names."""
+        """The value with a note of, or a case for, all that no case names."""
         if rest is None or literal(rest) == "None":
             whole = type_of(tested) == "boolean" and {old for _, old in entries} == {"True", "False"}
             covered = value.checked or whole

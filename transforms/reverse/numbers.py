@@ -29,7 +29,7 @@ Steps = Callable[[Expression], object]
 
 @dataclass(frozen=True, slots=True)
 class Blur:
-    """By how much a value may be off, at most."""
+    """The amount by which a value may be off, at most."""
 
     amount: Fraction = Fraction(0)
 

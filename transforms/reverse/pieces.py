@@ -92,7 +92,7 @@ def _one_a_row(plan: MappingPlan, root: str) -> bool:
 
 
 def _converted(expression: Expression, found: str, wanted: str) -> Expression:
-    """What the tool itself does with a value of another type than the new column's: it keeps it, or fails."""
+    """A value of another type than the new column's as the tool converts it: it keeps it, or fails."""
     if found == wanted or expression.kind == "Literal":
         return expression
     return Expression("ExactCast", (Expression("Typed", (expression,), found),), wanted)

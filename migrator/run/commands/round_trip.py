@@ -130,24 +130,24 @@ class RoundTrip:
             if name not in self._plans:
                 continue  # nothing fills it: it has no rows
             with named_jvm_end():
-                made, others = self._old.mapped(self._plans[name], table, sample, whole)
-            frames[name] = self._as_read(self._plans[name], made, schema)
+                mapped, others = self._old.mapped(self._plans[name], table, sample, whole)
+            frames[name] = self._as_read(self._plans[name], mapped, schema)
             known = others if known is None or others is None else pa.concat_tables([known, others])
         return frames, known
 
-    def _as_read(self, plan: MappingPlan, made: pa.Table, schema: TableSchema) -> DataFrame:
+    def _as_read(self, plan: MappingPlan, mapped: pa.Table, schema: TableSchema) -> DataFrame:
         for column, key_map in plan.target.surrogates:
-            if column in made.column_names:
-                made = self._numbered(made, column, key_map)
-        frame = as_read(self._spark.createDataFrame(made), schema) if made.num_rows else None
+            if column in mapped.column_names:
+                mapped = self._numbered(mapped, column, key_map)
+        frame = as_read(self._spark.createDataFrame(mapped), schema) if mapped.num_rows else None
         rows = arrow_schema(schema).empty_table() if frame is None else frame.toArrow()
         return arrow_frame(self._spark, rows, schema)
 
-    def _numbered(self, made: pa.Table, column: str, key_map: str) -> pa.Table:
+    def _numbered(self, mapped: pa.Table, column: str, key_map: str) -> pa.Table:
         """Old keys become numbers, the same ones in every table, as a key map does it."""
         known = self._numbers.setdefault(key_map, {})
         numbers = [
             None if key is None else known.setdefault(str(key), len(known) + 1)
-            for key in made[column].to_pylist()
+            for key in mapped[column].to_pylist()
         ]
-        return made.set_column(made.column_names.index(column), column, pa.array(numbers, pa.int64()))
+        return mapped.set_column(mapped.column_names.index(column), column, pa.array(numbers, pa.int64()))

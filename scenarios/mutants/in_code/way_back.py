@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from scenarios.mutants.in_code.change import mutants_of
 
-_DERIVED = ("tests/integration/transforms/test_reverse.py",)
+_DERIVED = ("tests/integration/reverse/test_derived.py",)
 _COMPARED = ("tests/unit/transforms/test_reverse_compare.py",)
 
 WAY_BACK = (

@@ -130,6 +130,8 @@ def test_every_column_has_a_verdict() -> None:
     assert texts["empty"] == "old rows keep their value, new ones get NULL"
     accepted = table_back(Trip("t", found), TABLE, {"id", "c"}, {}, ("t.c", "u.id"))
     assert not next(one for one in accepted.columns if one.name == "c").refused()
+    other = table_back(Trip("t", found), TABLE, {"id", "c"}, {}, ("t.id", "u.c"))
+    assert next(one for one in other.columns if one.name == "c").refused()
 
 
 def test_rows_that_dont_come_back_are_refused_unless_they_are_accepted() -> None:

@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tests.integration.transforms.reverse_tables import Project, by_name, side
+from tests.integration.reverse.tables import Project, by_name, side
 from transforms import Mapping
 from transforms.columns import blank_to_null, cents, flag, instant, mysql_date, mysql_datetime, uuid5
 from transforms.representations import code_of, hex_text
@@ -43,7 +43,7 @@ def value(one: Project) -> tuple[str, tuple[str, ...]]:
     if "c" in reverse.open:
         return "", reverse.open["c"]
     [base] = reverse.bases
-    return base.given["c"].code, base.given["c"].notes
+    return base.restored["c"].code, base.restored["c"].notes
 
 
 c = F.col
@@ -166,6 +166,9 @@ LOST: dict[str, tuple[str, str, Callable[[], Column], str]] = {
     "is it so": ("string", "boolean", lambda: c("c") == "GC", "only that they are others"),
     "what doesn't fit": ("bigint", "int", lambda: c("c").try_cast("int"), "can't be turned round"),
     "hash": ("int", "string", lambda: uuid5("6a3e0f5c-52f1-5c3b-9a56-0d3f4b8b7a01", "c"), "sha1("),
+    "long divided as a double": (
+        "bigint", "decimal(20,2)", lambda: (c("c") / 100).cast("decimal(20,2)"), "takes several values together",
+    ),
     "floating": ("double", "double", lambda: c("c") * 2.5, "takes several values together"),
     "no end": ("string", "string", lambda: F.concat("c", F.lit("-"), "c"), "can't be known"),
     "digits behind a number": (
@@ -191,16 +194,16 @@ def test_a_padded_text_is_padded_again_by_its_server(spark: SparkSession) -> Non
 
 def test_texts_of_times_go_back_as_times(spark: SparkSession) -> None:
     """The MySQL family hands dates as text and takes them as dates."""
-    for column, made in (
+    for column, expression in (
         ("date", lambda: mysql_date("c")),
         ("timestamp_ntz", lambda: mysql_datetime("c")),
         ("timestamp", lambda: instant(mysql_datetime("c"), "UTC")),
     ):
-        project = one_column(spark, f"{column} null read=string", column, made)
+        project = one_column(spark, f"{column} null read=string", column, expression)
         code, notes = value(project)
         assert code == 'F.col("n")', notes
         assert len(notes) == 1, "the zero date becomes NULL"
-        project = one_column(spark, f"{column} null read=string", f"{column} read=string", made)
+        project = one_column(spark, f"{column} null read=string", f"{column} read=string", expression)
         assert value(project)[0].count("mysql_date") == 1
 
 
@@ -218,7 +221,7 @@ def test_names_with_a_separator_that_they_may_hold_stay_open(spark: SparkSession
     old = side("customer", ID, "first string", "last string", "year int", "number int")
     project = Project(spark, mapping, by_name(old), by_name(side("person", ID, "name string", "sign string")))
     reverse = project.reverse("customer")
-    assert set(reverse.bases[0].given) == {"id", "year", "number", "first"}
+    assert set(reverse.bases[0].restored) == {"id", "year", "number", "first"}
     assert list(reverse.open) == ["last"]
 
 
@@ -267,12 +270,12 @@ def test_a_table_that_was_split_is_joined_and_one_of_a_union_picked_out(
     reverse = project.reverse("customer")
     assert [one.table for one in reverse.bases] == ["party"]
     assert reverse.bases[0].where == ('F.col("kind") == "customer"',)
-    assert {one.table: set(one.given) for one in reverse.joined} == {
+    assert {one.table: set(one.restored) for one in reverse.joined} == {
         "account": {"store", "limit"},
         "archive": {"store"},
     }
     assert list(reverse.open) == ["active"], "which rows are where says what it is: for a reader to write"
-    assert [one.given["store"].notes for one in reverse.joined] == [(), ()]
+    assert [one.restored["store"].notes for one in reverse.joined] == [(), ()]
     found = project.there_and_back(
         tmp_path,
         customer=[(1, "a", 1, 5, 100), (2, "b", 0, 6, None), (3, "c", 1, 7, None)],
@@ -429,7 +432,7 @@ def test_numbers_of_a_key_map_that_no_table_explains_stay_open(spark: SparkSessi
         side("bill", ID, "person_id string"),
     )
     project = Project(spark, mapping, old, new)
-    assert project.reverse("customer").bases[0].given["id"].code == 'F.col("legacy_id")'
+    assert project.reverse("customer").bases[0].restored["id"].code == 'F.col("legacy_id")'
     assert "the key map persons" in project.reverse("invoice").open["customer"][0]
 
 

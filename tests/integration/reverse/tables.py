@@ -75,8 +75,8 @@ class Project:
         plans = self._plans(back, self.new, self.old)
         found = {}
         for name, plan in plans.items():
-            made = self._mapped(plan, new, self.new).to_pylist()
-            found[name] = sorted(tuple(row.values()) for row in made)
+            mapped = self._mapped(plan, new, self.new).to_pylist()
+            found[name] = sorted(tuple(row.values()) for row in mapped)
         return found
 
     def _plans(

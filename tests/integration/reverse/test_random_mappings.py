@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tests.integration.transforms.reverse_tables import Project, by_name, side
+from tests.integration.reverse.tables import Project, by_name, side
 from transforms import Mapping
 from transforms.columns import cents, uuid5
 
@@ -77,7 +77,7 @@ class Made:
     way: Callable[[], Column]
 
 
-def made(draw: random.Random, name: str, kind: str) -> Made:
+def drawn_column(draw: random.Random, name: str, kind: str) -> Made:
     """One to three steps from an old column."""
     way: Callable[[], Column] = partial(F.col, name)
     current = kind
@@ -131,7 +131,7 @@ def test_rows_come_back_from_random_mappings(spark: SparkSession, tmp_path: Path
     kinds = [kind for kind in STEPS for _ in range(2) if kind != "double"]
     draw.shuffle(kinds)
     names = [(f"c{at}", kind, draw.random() < 0.6) for at, kind in enumerate(kinds)]
-    columns = [made(draw, name, kind) for name, kind, _ in names]
+    columns = [drawn_column(draw, name, kind) for name, kind, _ in names]
     hashed, parts = draw.random() < 0.5, draw.randint(1, 3)
     mapping, new = Mapping(), []
     for part in range(parts):
