@@ -167,7 +167,7 @@ LOST: dict[str, tuple[str, str, Callable[[], Column], str]] = {
     "what doesn't fit": ("bigint", "int", lambda: c("c").try_cast("int"), "can't be turned round"),
     "hash": ("int", "string", lambda: uuid5("6a3e0f5c-52f1-5c3b-9a56-0d3f4b8b7a01", "c"), "sha1("),
     "long divided as a double": (
-        "bigint", "decimal(20,2)", lambda: (c("c") / 100).cast("decimal(20,2)"), "takes several values together",
+        "bigint", "decimal(20,2)", lambda: (c("c") / 100).cast("decimal(20,2)"), "floating-point numbers are rounded",
     ),
     "floating": ("double", "double", lambda: c("c") * 2.5, "takes several values together"),
     "no end": ("string", "string", lambda: F.concat("c", F.lit("-"), "c"), "can't be known"),
