@@ -104,7 +104,7 @@ def _heading(one: TableBack) -> str:
     trip = one.trip
     if trip.compared is None:
         return f"unknown  way back: {trip.table}: {trip.untried}"
-    rows = f"all {trip.compared.rows:,}" if trip.whole else f"the first {trip.compared.rows:,}"
+    rows = f"all {trip.compared.rows:,}" if trip.whole else f"{trip.compared.rows:,} of its"
     fine = not any(column.refused() for column in one.columns)
     return f"{'ok     ' if fine else _REFUSES}  way back: {trip.table}: {rows} rows there and back"
 

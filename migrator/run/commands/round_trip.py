@@ -1,6 +1,6 @@
 """Tries a reverse mapping on rows of the old database: mapped there and back, is a row what it was?
 
-Small tables are tried whole; of large ones the first rows, with all rows that they are linked to. Everything runs
+Small tables are tried whole; of large ones some rows, with all rows that they are linked to. Everything runs
 through the functions themselves, on rows that the chunk reader hands: neither database is written to, and of the new
 one only the structure is asked.
 """

@@ -1,4 +1,4 @@
-"""Old rows for a round trip: small tables as a whole, of large ones the first rows and what is linked to them."""
+"""Old rows for a round trip: small tables as a whole, of large ones some rows and what is linked to them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from migrator.run.commands.grain_proof import Grains, grains_of, mapped_grains
 from migrator.run.commands.trial_map import TrialMap, united
 from migrator.run.commands.trial_rows import TrialRows
 from transforms.analysis.plan import MappingKind, MappingPlan
+
+_PLACES = 10
+"""Places over the keys of a large table from which rows are taken."""
 
 
 class Unlinked(Exception):
@@ -54,11 +57,14 @@ class OldRows:
         self._read.clear()
 
     def sample(self, table: str) -> tuple[pa.Table, bool]:
-        """The first rows, and whether these are all."""
+        """Some rows, and whether these are all."""
         if table not in self._read:
             source = TrialRows(self._spark, self._reader, self._readers[table])
             rows = source.without_values(table, source.first(table, self._rows + 1))
-            self._read[table] = rows.slice(0, self._rows), rows.num_rows <= self._rows
+            whole = rows.num_rows <= self._rows
+            if not whole:
+                rows = source.without_values(table, source.spread(table, self._rows, _PLACES))
+            self._read[table] = rows, whole
         return self._read[table]
 
     def mapped(

@@ -51,6 +51,30 @@ class TrialRows:
         schema = self._plan.schemas[table]
         return self.with_values(table, self._read(schema, WHOLE, limit))
 
+    def spread(self, table: str, limit: int, places: int) -> pa.Table:
+        """Rows from some places over the whole range of keys, where the key is one whole number; else the first ones.
+
+        At most ``limit`` rows, each once.
+        """
+        schema = self._plan.schemas[table]
+        types = [column.type for column in schema.columns if column.name in schema.key]
+        first = self.first(table, max(1, limit // places) if len(types) == 1 else limit)
+        if len(types) != 1 or not types[0].startswith("int") or not first.num_rows:
+            return self.first(table, limit)
+        asked = ChunkRequest(next(self._numbers), schema.id, None, _PAGE_ROWS, ahead=True)
+        end = self._reader.bounded(asked, schema).end
+        [name] = schema.key
+        begin, last = int(first[name][0].as_py()), int(str(end[0])) if end else 0
+        pages = [first]
+        for place in range(1, places):
+            after = (str(begin + (last - begin) * place // places),)
+            request = ChunkRequest(next(self._numbers), schema.id, after, max(1, limit // places))
+            rows = pa.concat_tables([self._reader.read(request, schema).rows]).cast(arrow_schema(schema))
+            pages.append(self.with_values(table, rows))
+        found = pa.concat_tables(pages)
+        seen = dict(zip(reversed(found[name].to_pylist()), reversed(range(found.num_rows)), strict=True))
+        return found.take(pa.array(sorted(seen.values()), pa.int64()))
+
     def of_keys(self, table: str, keys: Sequence[Key]) -> pa.Table:
         """The rows with these keys."""
         schema = self._plan.schemas[table]

@@ -60,10 +60,14 @@ def test_what_follows_is_written_clean_and_comes_back(
     assert project.command("explain", "--reverse") == 0
     assert "contact.person_id = person.person_id" in capfd.readouterr().out
 
-    code, out = checked(project, capfd, "--rows", "7")
+    code, out = checked(project, capfd, "--rows", "15")
     assert code == 0, out
-    assert "customer: the first 7 rows there and back" in out
-    assert "orders: the first 7 rows there and back" in out
+    assert "customer: 10 of its rows there and back" in out
+    assert "orders: 10 of its rows there and back" in out
+    project.old.execute("UPDATE orders SET paid = 7 WHERE order_id = 55")
+    code, out = checked(project, capfd, "--rows", "15")
+    assert code == 1, "rows from the end are tried as well"
+    assert "7 came back as 0 (order_id=55)" in out
 
     with pytest.raises(MigratorError, match=r"reverse\.py is there already") as refused:
         cli.main(["init", "--reverse", str(project.config.parent)], standalone_mode=False)
