@@ -71,9 +71,13 @@ class TrialRows:
             request = ChunkRequest(next(self._numbers), schema.id, after, max(1, limit // places))
             rows = pa.concat_tables([self._reader.read(request, schema).rows]).cast(arrow_schema(schema))
             pages.append(self.with_values(table, rows))
+        pages.append(self.first(table, limit))  # where keys lie close together, and one far off
         found = pa.concat_tables(pages)
-        seen = dict(zip(reversed(found[name].to_pylist()), reversed(range(found.num_rows)), strict=True))
-        return found.take(pa.array(sorted(seen.values()), pa.int64()))
+        place_of: dict[object, int] = {}
+        for place, key in enumerate(found[name].to_pylist()):
+            if len(place_of) < limit:
+                place_of.setdefault(key, place)
+        return found.take(pa.array(place_of.values(), pa.int64()))
 
     def of_keys(self, table: str, keys: Sequence[Key]) -> pa.Table:
         """The rows with these keys."""

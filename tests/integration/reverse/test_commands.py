@@ -62,8 +62,8 @@ def test_what_follows_is_written_clean_and_comes_back(
 
     code, out = checked(project, capfd, "--rows", "15")
     assert code == 0, out
-    assert "customer: 10 of its rows there and back" in out
-    assert "orders: 10 of its rows there and back" in out
+    assert "customer: 15 of its rows there and back" in out
+    assert "orders: 15 of its rows there and back" in out
     project.old.execute("UPDATE orders SET paid = 7 WHERE order_id = 55")
     code, out = checked(project, capfd, "--rows", "15")
     assert code == 1, "rows from the end are tried as well"
