@@ -97,5 +97,7 @@ def test_a_story_goes_back_as_far_as_it_follows(
     if name == "sakila":  # joined both ways, of large tables: whole grains of some rows
         assert story.command("check", "--reverse", "--rows", "200") == 2
         said = capfd.readouterr().out
-        assert "film: 200 of its rows there and back\n             exact: film_id, title, release_year," in said
+        assert (
+            "film: 200 of its rows there and back\n             exact: film_id, title, release_year," in said
+        )
         assert "inventory: 200 of its rows there and back\n             exact: inventory_id," in said
