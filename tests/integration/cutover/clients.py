@@ -16,7 +16,7 @@ from tests.servers import Database
 
 APPLICATION = "application"
 _FIRST = 10_000
-_NAP_S = 0.005
+_NAP_S = 0.02
 
 
 class NotThereError(Exception):

@@ -19,7 +19,8 @@ STEPS = ("begun", *(f"{phase}{end}" for phase in SWITCH for end in ("", "_done")
 HOOKED = """
 [cutover]
 hook = "true"
-pause_s = 120.0
+pause_s = 600.0
+max_lag_s = 120.0
 """
 UNDONE = """
 [cutover]
