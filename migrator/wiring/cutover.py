@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,8 +15,10 @@ from migrator.config.way_back import way_back
 from migrator.errors import ConfigError, CutoverError, FencedError, MigratorError
 from migrator.model.cutover.fence import FenceKind, FencePlan, Survey
 from migrator.model.cutover.record import CutoverPlan, Phase, Record, Side
+from migrator.model.finding import Finding
 from migrator.model.table import TableId
 from migrator.ports.fence import Fence
+from migrator.ports.remains import Kind
 from migrator.run.commands import hand_over
 from migrator.run.cutover.conductor import Conductor, Sides
 from migrator.run.cutover.gate import PASSED, CutOvers, Gate
@@ -28,8 +31,8 @@ from migrator.schema.cutovers import Book, Copy
 from migrator.wiring import parts as wiring
 from migrator.wiring.coordination import look
 from migrator.wiring.fences import source_fence, target_fence
-from migrator.wiring.source import source_numbers
-from migrator.wiring.target import peek, target_database
+from migrator.wiring.source import source_numbers, source_remains
+from migrator.wiring.target import peek, target_database, target_remains
 
 _AGAIN_S = 1.0
 _ROUND_TRIP_LOOK_S = 0.05
@@ -58,6 +61,18 @@ def book(settings: Settings) -> Book:
         Copy(target_database(back), settings.name, back.target.url()),
         Copy(target_database(settings), settings.name, settings.target.url()),
     )
+
+
+def unlike(settings: Settings) -> list[Finding]:
+    """Returns why the way of these settings can't be one of two that face each other. Connects to nothing."""
+    if settings.log != "change_tables":
+        return []
+    problem = "triggers fill change tables with what the way back writes as well: it would be carried back"
+    return [
+        Finding(
+            "change_tables", "source.log", problem, "migrate with the server's own log, or cut over by hand"
+        )
+    ]
 
 
 def planned(settings: Settings) -> tuple[CutoverPlan, dict[Side, Survey]]:
@@ -147,6 +162,7 @@ def _conduct(
             {Side.OLD: settings.source, Side.NEW: settings.target},
         ),
         epoch,
+        partial(_given_up, back, reverse),
         partial(_not_ready, settings, back),
         step,
     )
@@ -169,6 +185,18 @@ def _conduct(
     finally:
         reverse.end()
         kept.close()
+
+
+def _given_up(back: Settings, reverse: ReverseProcess) -> None:
+    """Ends the way back and removes what it has made for itself: slot, publication, mirror, ledger, state folder.
+    Rows that it brought stay."""
+    reverse.end()
+    for place in (source_remains(back), target_remains(back, [], key_maps=False)):
+        found = place.found().left
+        for kind in (kind for kind in Kind if kind is not Kind.ROWS):
+            if lefts := [left for left in found if left.kind is kind]:
+                place.remove(lefts)
+    shutil.rmtree(back.state, ignore_errors=True)
 
 
 def _sides(settings: Settings, back: Settings, gate: Gate) -> dict[Side, StreamSide]:

@@ -85,6 +85,7 @@ from migrator.wiring.target import (
     target_upkeep,
     target_writer,
 )
+from migrator.wiring.under_cutover import refuse_under_cutover
 from transforms.load import load_mapping
 from transforms.on_spark.session import running_session
 from transforms.registry import Mapping
@@ -200,6 +201,7 @@ def start_dump(settings: Settings, order: DumpOrder) -> RequestBook:
     """Checks an order against mapping and source, and files it as the book's last request."""
     known = source_tables(mapping(settings))
     tables, scope = checked(order, known, source_catalog(settings))
+    refuse_under_cutover(settings, "a dump")
     return request_book(settings).update(lambda book: book.start(tables, scope, token=new_token()))
 
 

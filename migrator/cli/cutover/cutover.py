@@ -13,6 +13,7 @@ import click
 from migrator.cli.check import print_finding
 from migrator.cli.kept import keep, reason_option
 from migrator.cli.options import SECONDS, OnSpark, config_option, on_spark
+from migrator.cli.reverse.check import round_trips
 from migrator.config import project as configuration
 from migrator.config.project import Settings
 from migrator.config.way_back import way_back
@@ -21,6 +22,8 @@ from migrator.errors import CutoverError
 from migrator.model.codecs.cutover_codec import record_to_json
 from migrator.model.cutover.fence import Survey
 from migrator.model.cutover.record import CutoverPlan, Phase, Record, Side, Wanted
+from migrator.run.analysed import look
+from migrator.run.commands.carried_back import ROWS
 from migrator.run.migration import preflight
 from migrator.schema.cutovers import Book
 from migrator.wiring import cutover as wiring
@@ -28,6 +31,8 @@ from migrator.wiring import parts as wiring_parts
 from migrator.wiring.revisions import prepare_both
 
 _LOOK_S = 0.2
+_LOSSY, _FAILED = 1, 2
+"""Exit codes of a round trip that refuse a plan."""
 
 
 @click.group()
@@ -42,23 +47,27 @@ def cutover() -> None:
 @cutover.command()
 @on_spark
 @click.option(
+    "--rows",
+    default=ROWS,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Try so many rows of each old table there and back.",
+)
+@click.option(
     "--accept", "accepted", is_flag=True, help="Accept the plan: from now on the new side is fenced."
 )
 @reason_option
-def plan(project: OnSpark, accepted: bool, reason: str) -> int:
+def plan(project: OnSpark, rows: int, accepted: bool, reason: str) -> int:
     """Show what a cut-over would do and what stands in its way, with the SQL that opens either side by hand.
 
     Changes nothing without --accept. From then on the tool writes to the old side: its control tables, and what the
     way back brings.
     """
     settings = replace(project.settings, reason=reason)
-    fatal = 0
-    for name, one in (("there", settings), ("back", way_back(settings))):
-        findings = preflight(wiring_parts.parts(one, project.master, project.options))
-        click.echo(f"the way {name}: {one.source.url()} -> {one.target.url()}")
-        for finding in findings:
-            print_finding(finding)
-        fatal += sum(finding.fatal for finding in findings)
+    fatal = _print_ways(project, rows)
+    if fatal:
+        click.echo(f"{fatal} refusal(s): this can't be accepted")
+        return 2
     found, surveys = wiring.planned(settings)
     for side in Side:
         fatal += _print_fence(side, found, surveys[side])
@@ -74,6 +83,27 @@ def plan(project: OnSpark, accepted: bool, reason: str) -> int:
     if accepted:
         _accept(settings, found)
     return 0
+
+
+def _print_ways(project: OnSpark, rows: int) -> int:
+    """Prints what stands in either way, and what comes back of rows that go there and back; how much refuses."""
+    fatal = 0
+    back = replace(project, settings=way_back(project.settings))
+    for name, one in (("there", project), ("back", back)):
+        parts = wiring_parts.parts(one.settings, one.master, one.options)
+        findings = [*preflight(parts), *wiring.unlike(one.settings)]
+        click.echo(f"the way {name}: {one.settings.source.url()} -> {one.settings.target.url()}")
+        for finding in findings:
+            print_finding(finding)
+        fatal += sum(finding.fatal for finding in findings)
+        if fatal or not one.settings.reversed:
+            continue
+        looked = look(parts.spark, parts.mapping, parts.catalog, parts.target)
+        for problem in looked.analysed.problems:
+            click.echo("refuses  mapping: " + "\n    ".join(problem.lines()))
+        code = round_trips(one, looked, [target.name for target in parts.mapping], rows)
+        fatal += len(looked.analysed.problems) + (code in (_LOSSY, _FAILED))
+    return fatal
 
 
 def _print_fence(side: Side, found: CutoverPlan, survey: Survey) -> int:

@@ -60,6 +60,7 @@ class Conductor:
         both: the two sides.
         hook: points the application.
         epoch: of the leader.
+        give_up: removes what the way back has made for itself; may be called again.
         ready: says why a switch that opens a side can't begin; empty where it can.
         step: hook at named points.
         clock: seconds since 1970.
@@ -69,6 +70,7 @@ class Conductor:
     both: Sides
     hook: Hook
     epoch: int
+    give_up: Callable[[], None]
     ready: Callable[[Record], str] = lambda _: ""
     step: Step = no_step
     clock: Callable[[], float] = time.time
@@ -220,6 +222,7 @@ class Conductor:
 
     def _finish(self, record: Record) -> bool:
         """The fenced side stays fenced if it is the old one; a new side that was never taken over is as it was."""
+        self.give_up()
         if record.open_side is Side.OLD:
             self.both.fences[Side.NEW].open_fence(record.plan.new, _AT_ONCE_S)
         return True

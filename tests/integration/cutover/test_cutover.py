@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from migrator.errors import CutoverError
@@ -93,7 +94,7 @@ def test_a_hook_that_fails_undoes_the_switch(request: pytest.FixtureRequest, tmp
         script.write_text("exit 0\n")
         assert project.command("cutover", "start", "--wait", "60") == 0
         assert open_side(project) is Side.NEW
-        with pytest.raises(Exception, match="handed over: write to"):
+        with pytest.raises(psycopg.Error, match="handed over: write to"):
             application.execute("UPDATE customer SET name = 'late' WHERE customer_id = 1")
 
 
@@ -116,3 +117,43 @@ def test_an_open_transaction_is_waited_for_and_the_switch_undone_in_time(
         connection.close()
         assert project.command("cutover", "start", "--wait", "60") == 0
     assert project.new.query("SELECT full_name FROM person WHERE person_id = 1") == [("open",)]
+
+
+def test_a_way_back_that_loses_something_is_refused_unless_it_was_accepted_by_name(
+    request: pytest.FixtureRequest, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project = made("pg-pg", request, tmp_path / "project")
+    reverse = project.config.parent / "reverse.py"
+    exact = 'F.col("full_name").alias("name")'
+    assert exact in reverse.read_text()
+    reverse.write_text(reverse.read_text().replace(exact, 'F.upper("full_name").alias("name")'))
+    project.run_here()
+    assert project.command("cutover", "plan", "--accept") == 2
+    assert "lossy: name" in capsys.readouterr().out
+    with pytest.raises(CutoverError, match="no plan of a cut-over was accepted"):
+        project.command("cutover", "start")
+    project.config.write_text(project.config.read_text() + '\n[back]\naccept_lossy = ["customer.name"]\n')
+    assert project.command("cutover", "plan", "--accept") == 0
+
+
+def test_a_plan_that_is_given_up_leaves_nothing_of_the_way_back_and_another_may_follow(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    project = begun("pg-pg", request, tmp_path)
+    application = as_application(project.new)
+    slots = "SELECT slot_name FROM pg_replication_slots WHERE database = current_database()"
+    with leading(project):
+        ready(project)
+        assert project.new.query(slots) == [("migrator_shop_back",)]
+        with pytest.raises(psycopg.Error, match="handed over: write to"):
+            application.execute("UPDATE person SET full_name = 'no' WHERE person_id = 1")
+        assert project.command("cutover", "finish", "--wait", "60") == 0
+        assert project.new.query(slots) == []
+        assert project.old.query("SELECT count(*) FROM migrator.ledger WHERE migration = 'shop_back'") == [
+            (0,)
+        ]
+        application.execute("UPDATE person SET full_name = 'name 1' WHERE person_id = 1")
+        assert project.command("cutover", "plan", "--accept") == 0
+        ready(project)
+        assert project.command("cutover", "start", "--wait", "60") == 0
+        assert open_side(project) is Side.NEW

@@ -14,12 +14,15 @@ from pathlib import Path
 import pytest
 
 from migrator.errors import ConfigError
+from migrator.model.cutover.record import SWITCH, Phase
 from migrator.run import steps
 from migrator.run.steps import POINTS, no_step, step_hook
 from scenarios.faults.points import PointServer
 
 PRODUCT = Path(steps.__file__).parents[1]
 CALL = re.compile(r"step\(\s*\"([a-z_]+\.[a-z_]+)\"\s*\)")
+OF_A_PHASE = re.compile(r"step\(f\"cutover\.\{record\.phase\}(\w*)\"\)")
+STEPS = (*SWITCH, Phase.UNDOING, Phase.FINISHING)
 DEADLINE_S = 10.0
 
 
@@ -30,7 +33,10 @@ def server(tmp_path: Path) -> Iterator[PointServer]:
 
 
 def called_points() -> set[str]:
-    return {name for path in PRODUCT.rglob("*.py") for name in CALL.findall(path.read_text())}
+    texts = [path.read_text() for path in PRODUCT.rglob("*.py")]
+    written = {name for text in texts for name in CALL.findall(text)}
+    ends = [end for text in texts for end in OF_A_PHASE.findall(text)]
+    return written | {f"cutover.{phase}{end}" for phase in STEPS for end in ends}
 
 
 def test_every_point_of_the_product_is_listed_and_every_listed_point_exists() -> None:

@@ -218,6 +218,7 @@ def test_finish_gives_the_way_back_up_or_the_whole_plan() -> None:
         for _ in range(5):
             leader.look()
         assert (record(world).phase, record(world).open_side) == (Phase.FINISHED, side)
+        assert world.given_up
         assert {name for name, one in world.sides.items() if one.fenced} == ({fenced} if fenced else set())
         with pytest.raises(CutoverError, match="it was finished"):
             ask(world, Wanted.START)

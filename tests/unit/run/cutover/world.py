@@ -144,6 +144,7 @@ class World:
     sides: dict[Side, SideInMemory] = field(default_factory=dict)
     points: list[str] = field(default_factory=list)
     kill_at: int = -1
+    given_up: list[int] = field(default_factory=list)
     lost_at: tuple[str, Side | None] = ("", None)
 
     def __post_init__(self) -> None:
@@ -157,7 +158,13 @@ class World:
         """A new leader."""
         self.epoch += 1
         return Conductor(
-            self, Sides(self.sides, self.sides), self, self.epoch, step=self.step, clock=lambda: self.now_s
+            self,
+            Sides(self.sides, self.sides),
+            self,
+            self.epoch,
+            lambda: self.given_up.append(self.epoch),
+            step=self.step,
+            clock=lambda: self.now_s,
         )
 
     def step(self, point: str) -> None:
