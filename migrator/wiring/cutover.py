@@ -70,7 +70,10 @@ def unlike(settings: Settings) -> list[Finding]:
     problem = "triggers fill change tables with what the way back writes as well: it would be carried back"
     return [
         Finding(
-            "change_tables", "source.log", problem, "read the server's own log: look at `migrator cutover plan` again then"
+            "change_tables",
+            "source.log",
+            problem,
+            "read the server's own log, then look at `migrator cutover plan`",
         )
     ]
 

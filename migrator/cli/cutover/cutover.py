@@ -23,7 +23,7 @@ from migrator.model.codecs.cutover_codec import record_to_json
 from migrator.model.cutover.fence import Survey
 from migrator.model.cutover.record import CutoverPlan, Phase, Record, Side, Wanted
 from migrator.run.analysed import look
-from migrator.run.commands.carried_back import ROWS
+from migrator.run.commands.round_trip import ROWS
 from migrator.run.migration import preflight
 from migrator.schema.cutovers import Book
 from migrator.wiring import cutover as wiring
@@ -50,7 +50,7 @@ def cutover() -> None:
     "--rows",
     default=ROWS,
     show_default=True,
-    type=click.IntRange(1),
+    type=click.IntRange(1, 100_000),
     help="Try so many rows of each old table there and back.",
 )
 @click.option(

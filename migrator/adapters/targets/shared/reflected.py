@@ -34,6 +34,14 @@ def check_unchanged(known: Iterable[TargetTable], found: Sequence[Sequence[objec
     """
     now = {(_text(table), _text(column)): _text(kind) for table, column, kind in found}
     for table in known:
+        if table.id.name in unseen([table.id.name], found):
+            raise TargetError(
+                f"the target table {table.id} can't be seen",
+                where=str(table.id),
+                cause="it was dropped, or somebody changes its structure, such as its triggers, at the moment",
+                remedy="start again; nothing of this batch was written",
+                retryable=True,
+            )
         for column in table.columns:
             kind = now.get((table.id.name, column.name))
             if kind == column.native_type:
@@ -45,6 +53,11 @@ def check_unchanged(known: Iterable[TargetTable], found: Sequence[Sequence[objec
                 remedy="start again: columns are read anew, and a value that they don't hold is refused by its row;"
                 " nothing of this batch was written",
             )
+
+
+def unseen(names: Iterable[str], found: Sequence[Sequence[object]]) -> set[str]:
+    """Returns the tables of which no column was found. MariaDB shows none of a table while its structure changes."""
+    return set(names) - {_text(table) for table, _, _ in found}
 
 
 def _text(value: object) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from migrator.adapters.targets.shared.ledger import LedgerSession, LedgerTable
 from migrator.adapters.targets.shared.prepared import WrittenTable
-from migrator.adapters.targets.shared.reflected import check_unchanged
+from migrator.adapters.targets.shared.reflected import check_unchanged, unseen
 from migrator.adapters.targets.shared.refused import (
     ConnectionLost,
     StatementRefused,
@@ -29,6 +30,9 @@ from migrator.model.target import TargetTable
 from migrator.ports.mirror import JoinedTarget, Mirror
 from migrator.ports.target import TargetBatch, TargetRows
 from migrator.schema.acts import note_lead
+
+_SEEN_WITHIN_S, _LOOK_AGAIN_S = 3.0, 0.05
+"""Seconds for which a table may be out of sight while somebody changes its triggers."""
 
 
 class WriterSession(LedgerSession, Protocol):
@@ -281,8 +285,14 @@ class TargetWriter(ABC, Generic[SessionT, StructureT, PreparedT]):
 
     def _check_unchanged(self, session: SessionT) -> None:
         tables = [one.table for one in self._structures.values()]
-        if tables:
-            check_unchanged(tables, self._columns_now(session, [table.id.name for table in tables]))
+        names = [table.id.name for table in tables]
+        until = time.monotonic() + _SEEN_WITHIN_S
+        while tables:
+            found = self._columns_now(session, names)
+            if not unseen(names, found) or time.monotonic() > until:
+                check_unchanged(tables, found)
+                return
+            time.sleep(_LOOK_AGAIN_S)
 
     def _structure(self, table: TargetTable) -> StructureT:
         self._know([table.id])
