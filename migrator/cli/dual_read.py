@@ -7,9 +7,10 @@ from pathlib import Path
 import click
 
 from migrator.cli.options import SECONDS, config_option
-from migrator.cli.verify import EXIT_CODES, sides
+from migrator.cli.verify import EXIT_CODES
 from migrator.config import project as configuration
 from migrator.config.engines import ENGINES
+from migrator.wiring.judge import sides
 from verify.dual_read.queries import load_queries
 from verify.dual_read.query_log import FORMATS
 from verify.dual_read.report import text_report, write_reports

@@ -8,12 +8,12 @@ from pathlib import Path
 import click
 
 from migrator.cli.options import chosen, config_option, reverse_option
-from migrator.cli.verify import sides
 from migrator.config import project as configuration
 from migrator.config.project import Settings
 from migrator.model.grants import Grants
 from migrator.run.analysed import source_tables
 from migrator.wiring import parts as wiring
+from migrator.wiring.judge import sides
 from verify.dual_read.engines import source_grants, target_grants
 
 

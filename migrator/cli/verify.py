@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import join
@@ -14,13 +15,15 @@ import click
 from migrator.cli.options import SECONDS, Amount, OnSpark, either_way, repair_words
 from migrator.cli.signals import stop_on_signals
 from migrator.config.project import Settings
-from migrator.errors import MigratorError
+from migrator.errors import MigratorError, VerifyError
 from migrator.run.failure import Stopping
 from migrator.wiring import parts as wiring
 from migrator.wiring import target as wiring_target
+from migrator.wiring.judge import sides
 from migrator.wiring.spark import spark
-from verify.settings import ServerSettings
 from verify.tables.continuous import DEFAULT_RATE, Rotation
+from verify.tables.coverage import Coverage, note_coverage, read_coverage
+from verify.tables.covered import covered
 from verify.tables.report import repair_command, text_report
 from verify.tables.result import VerifyResult
 from verify.tables.rounds.live import MAX_ROUNDS
@@ -137,9 +140,22 @@ def verify(
         rotation.run()
         return 0
     result = compared(tables or None, settings.reports())
+    _note(result, settings.reports())
     click.echo(text_report(result, repair_command(result, settings.reports(), _mend(settings))))
     click.echo(f"reports: {settings.reports()}/verify.html, verify.json, verify.xml, verify.txt")
     return EXIT_CODES[result.verdict]
+
+
+def _note(result: VerifyResult, reports: Path) -> None:
+    """Remembers the verdict of each table, for `status` and cut-overs."""
+    before = Coverage()
+    with suppress(VerifyError):  # one that can't be read is written anew
+        before = read_coverage(reports) or before
+    note_coverage(
+        [covered(own, result, reports, reports, before.of(own.target)) for own in result.tables],
+        before.problem,
+        reports,
+    )
 
 
 def _say(line: str) -> None:
@@ -194,13 +210,3 @@ def _acts(settings: Settings) -> list[str]:
 
 def _mend(settings: Settings) -> str:
     return join(repair_words(settings))
-
-
-def sides(settings: Settings) -> tuple[ServerSettings, ServerSettings]:
-    """Returns source and target of the project as the judge takes them."""
-    source = ServerSettings(
-        settings.source,
-        change_tables=settings.log == "change_tables",
-        text_columns=settings.text_columns,
-    )
-    return source, ServerSettings(settings.target)

@@ -8,6 +8,7 @@ from typing import Any
 
 from migrator.config.secret import Secrets, settings_of
 from migrator.config.setting import Setting
+from migrator.model.cutover.record import Verify
 from migrator.model.server import Server
 
 SECTION = "cutover"
@@ -60,6 +61,14 @@ SETTINGS = {
         "wait",
         choices=("wait", "end"),
     ),
+    "verify": Setting(
+        str,
+        "which rows that changed since the last verdict must be equal before the other side is opened: `changed`,"
+        " all; `in_time`, those that can be compared in `verify_s`; `nothing`",
+        "changed",
+        choices=("changed", "in_time", "nothing"),
+    ),
+    "verify_s": Setting(float, "seconds that their comparison may take while nobody can write", 10.0),
     "max_lag_s": Setting(
         float, "a switch begins only if both ways carry changes across within so many seconds", 5.0
     ),
@@ -94,6 +103,8 @@ class CutoverSettings:
     grace_s: float
     end_transactions: bool
     max_lag_s: float
+    verify: Verify
+    verify_s: float
 
 
 def cutover_of(
@@ -110,10 +121,10 @@ def cutover_of(
         problem: takes a setting's name and what is wrong with it.
         secrets: reads the section's passwords.
     """
-    for name in ("hook_s", "pause_s", "grace_s", "max_lag_s"):
+    for name in ("hook_s", "pause_s", "grace_s", "max_lag_s", "verify_s"):
         if get(name) <= 0:
             problem(name, f"{get(name)!r} is not above 0")
-    for name in (*(f"{side}_fence" for side in _SIDES), "transactions"):
+    for name in (*(f"{side}_fence" for side in _SIDES), "transactions", "verify"):
         allowed = SETTINGS[name].choices
         if get(name) not in allowed:
             problem(name, f"{get(name)!r} is none of {', '.join(allowed)}")
@@ -130,6 +141,8 @@ def cutover_of(
         float(get("grace_s")),
         get("transactions") == "end",
         float(get("max_lag_s")),
+        Verify(get("verify")) if get("verify") in set(Verify) else Verify.CHANGED,
+        float(get("verify_s")),
     )
 
 

@@ -98,6 +98,10 @@ class Settings:
         """Directory of the event log."""
         return self.state / "eventlog"
 
+    def changed_keys(self) -> Path:
+        """Directory in which a run lists the keys that changes write (for cut-overs)."""
+        return self.state / "changed-keys"
+
     def reports(self) -> Path:
         """Directory of verification reports."""
         return self.state / "reports"

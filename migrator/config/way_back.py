@@ -9,6 +9,12 @@ from migrator.config.project import NAME, Settings
 from migrator.errors import ConfigError
 
 
+def has_way_back(settings: Settings) -> bool:
+    """Tells whether the project is led both ways: these settings are the way back's, or its mapping is there."""
+    back = settings.back
+    return settings.reversed or (settings.cutover is not None and back is not None and back.mapping.exists())
+
+
 def way_back(settings: Settings) -> Settings:
     """Returns the settings of the way back: a migration from the new side to the old one.
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from migrator.errors import CutoverError
-from migrator.model.cutover.record import SWITCH, UNDONE, Phase, Record, Side, Took, Wanted
+from migrator.model.cutover.record import SWITCH, UNDONE, CutoverPlan, Phase, Record, Side, Took, Wanted
 
 _SIDES = {Wanted.START: Side.OLD, Wanted.BACK: Side.NEW}
 """The side that has to be open for an operator's word to make sense; finish makes sense with either."""
@@ -38,9 +40,19 @@ def begun(record: Record, now_s: float) -> Record:
     )
 
 
-def stepped(record: Record, seconds: float) -> Record:
-    """Returns the record behind the step under way; behind the last one the sides have changed."""
+def stepped(record: Record, seconds: float, equal: int | None = None) -> Record:
+    """Returns the record behind the step under way; behind the last one the sides have changed.
+
+    ``equal``: the segment up to which the step found everything equal that the open side has changed.
+    """
     took = (*record.took, Took(record.phase, seconds))
+    if equal is not None:
+        old = record.open_side is Side.OLD
+        record = replace(
+            record,
+            equal_old=equal if old else record.equal_old,
+            equal_new=record.equal_new if old else equal,
+        )
     if record.phase is SWITCH[-1]:
         return record.changed(
             phase=Phase.IDLE, open_side=record.opens, reason="", took=took, wanted=Wanted.NOTHING
@@ -68,9 +80,57 @@ def undoing(record: Record, reason: str) -> Record:
     return record.changed(phase=Phase.UNDOING, wanted=Wanted.NOTHING, reason=reason)
 
 
-def undone(record: Record) -> Record:
-    """Returns the record of a switch that was undone: the side that was open is open again."""
-    return record.changed(phase=Phase.IDLE)
+def undone(record: Record, hook_failed: str = "") -> Record:
+    """Returns the record of a switch that was undone: the side that was open is open again.
+
+    ``hook_failed``: how the hook failed that was to point the application back; empty: it didn't.
+    """
+    more = f" (the hook failed as well: {hook_failed})" if hook_failed else ""
+    return record.changed(phase=Phase.IDLE, reason=f"{record.reason}{more}")
+
+
+def may_accept(record: Record | None, plan: CutoverPlan) -> None:
+    """Raises ``CutoverError`` where a plan can't take the place of what is there."""
+    if record is None or (record.phase is Phase.FINISHED and record.open_side is Side.OLD):
+        return
+    if record.phase is Phase.FINISHED:
+        raise CutoverError(
+            "the old side was given up for good",
+            cause="a cut-over was finished while the new side was open: nothing written there since was carried back",
+            remedy="look at `migrator cutover status`; to go back takes a migration of its own, from the new side",
+        )
+    if record.under_way or record.wanted is not Wanted.NOTHING or record.open_side is Side.NEW:
+        raise CutoverError(
+            "the plan can't be changed now",
+            cause=f"the {record.open_side} side is open, {record.wanted or record.phase} is under way",
+            remedy="look at `migrator cutover status`: a plan is changed while the old side is open",
+        )
+    if (plan.old, plan.new) != (record.plan.old, record.plan.new):
+        raise CutoverError(
+            "the fences of an accepted plan can't be changed",
+            cause="the new side's fence stands as it was accepted, and has to be opened first",
+            remedy="give that plan up with `migrator cutover finish`, then accept the new one",
+        )
+
+
+def opened(record: Record, side: Side) -> Record:
+    """Returns the record once an operator has opened a side by hand: whatever was under way is given up.
+
+    Raises ``CutoverError`` where the cut-over was finished.
+    """
+    if record.phase in (Phase.FINISHING, Phase.FINISHED):
+        raise CutoverError(
+            "no side has to be opened by hand",
+            cause="the cut-over was finished",
+            remedy="look at `migrator cutover status`",
+        )
+    return record.changed(
+        phase=Phase.IDLE,
+        open_side=side,
+        wanted=Wanted.NOTHING,
+        hooked=False,
+        reason=f"an operator opened the {side} side by hand",
+    )
 
 
 def refused(record: Record, reason: str) -> Record:

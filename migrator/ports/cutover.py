@@ -27,8 +27,19 @@ class CutoverBook(Protocol):
         """Puts it on the old side alone, as an undo may while the new one can't be reached. Raises likewise."""
         ...
 
+    def bring_up(self, record: Record, epoch: int) -> None:
+        """Puts the record on the new side, where that one's copy is older: it couldn't be reached when it changed.
+
+        Raises ``FencedError`` where a later leader wrote.
+        """
+        ...
+
     def ask(self, record: Record) -> None:
         """Puts an operator's word on the old side. Raises ``CutoverError`` where the record was changed meanwhile."""
+        ...
+
+    def close(self) -> None:
+        """Ends the connections."""
         ...
 
 
@@ -45,6 +56,19 @@ class CutoverSide(Protocol):
 
     def passed(self) -> str:
         """Describes changes that passed this side's fence and wait to be carried across; empty: none is known."""
+        ...
+
+    def compare(self, since: int, limit_s: float, all_of_it: bool) -> int:
+        """Compares the rows that were carried across since the last verdict of each table.
+
+        Args:
+            since: a segment up to which everything is known to be equal; 0: none is known.
+            limit_s: seconds that it may take.
+            all_of_it: whether a row that can't be settled in that time is a failure as well.
+
+        Returns the segment up to which everything is known to be equal now; ``since`` where rows weren't settled.
+        Raises ``CutoverError`` with what differs, or what can't be compared.
+        """
         ...
 
     def number(self) -> None:

@@ -155,6 +155,10 @@ class Book:
             )
         raise changed_meanwhile()
 
+    def bring_up(self, record: Record, epoch: int) -> None:
+        """See the port."""
+        self._new.write(record, epoch, follows=False)
+
     def ask(self, record: Record) -> None:
         """See the port."""
         if not self._old.write(record, None, follows=True):

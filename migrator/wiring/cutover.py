@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 
 from migrator.adapters.hooks.command import SwitchHook
 from migrator.config.cutover import CutoverSettings, FenceChoice
 from migrator.config.project import Settings
-from migrator.config.way_back import way_back
+from migrator.config.way_back import has_way_back, way_back
 from migrator.errors import ConfigError, CutoverError, FencedError, MigratorError
 from migrator.model.cutover.fence import FenceKind, FencePlan, Survey
-from migrator.model.cutover.record import CutoverPlan, Phase, Record, Side
+from migrator.model.cutover.record import CutoverPlan, Phase, Record, Side, Verify
 from migrator.model.finding import Finding
 from migrator.model.table import TableId
+from migrator.ports.cutover import CutoverSide
 from migrator.ports.fence import Fence
 from migrator.ports.remains import Kind
 from migrator.run.commands import hand_over
 from migrator.run.cutover.conductor import Conductor, Sides
 from migrator.run.cutover.gate import PASSED, CutOvers, Gate
+from migrator.run.cutover.patient import PatientBook, PatientSide
 from migrator.run.cutover.reverse_process import ReverseProcess
 from migrator.run.cutover.stream_side import StreamSide
 from migrator.run.failure import Stopping
@@ -31,10 +33,14 @@ from migrator.schema.cutovers import Book, Copy
 from migrator.wiring import parts as wiring
 from migrator.wiring.coordination import look
 from migrator.wiring.fences import source_fence, target_fence
+from migrator.wiring.judge import ChangedRows
 from migrator.wiring.source import source_numbers, source_remains
+from migrator.wiring.spark import spark
 from migrator.wiring.target import peek, target_database, target_remains
 
 _AGAIN_S = 1.0
+_WARM_S = 60.0
+"""Longest comparison while everybody can write; what doesn't settle then is compared again when nobody can."""
 _ROUND_TRIP_LOOK_S = 0.05
 
 
@@ -107,6 +113,8 @@ def planned(settings: Settings) -> tuple[CutoverPlan, dict[Side, Survey]]:
         chosen.pause_s,
         chosen.grace_s,
         chosen.end_transactions,
+        chosen.verify,
+        chosen.verify_s,
     )
     return plan, surveys
 
@@ -142,7 +150,7 @@ def part_of(settings: Settings, step: Step) -> CutOvers | None:
     if settings.reversed:
         own = Copy(target_database(settings), settings.counterpart, settings.target.url())
         return CutOvers(Gate(Side.NEW, own.read))
-    if settings.cutover is None or settings.back is None or not settings.back.mapping.exists():
+    if not has_way_back(settings):
         return None
     own = Copy(target_database(settings), settings.name, settings.target.url())
     gate = Gate(Side.OLD, own.read)
@@ -154,11 +162,12 @@ def _conduct(
 ) -> None:
     """The leader's thread. Whatever can't be done now is tried again: a side may be fenced."""
     back = way_back(settings)
-    kept = book(settings)
+    kept = PatientBook(partial(book, settings))
+    sides = {side: PatientSide(side, one) for side, one in _sides(settings, back, gate).items()}
     reverse = ReverseProcess(settings.file, back.state / "run.log")
     conductor = Conductor(
         kept,
-        Sides(fences(settings, step), _sides(settings, back, gate)),
+        Sides(fences(settings, step), sides),
         SwitchHook(
             cutover_settings(settings).hook,
             settings.name,
@@ -166,7 +175,7 @@ def _conduct(
         ),
         epoch,
         partial(_given_up, back, reverse),
-        partial(_not_ready, settings, back),
+        partial(_not_ready, settings, back, sides),
         step,
     )
     try:
@@ -203,18 +212,21 @@ def _given_up(back: Settings, reverse: ReverseProcess) -> None:
 
 
 def _sides(settings: Settings, back: Settings, gate: Gate) -> dict[Side, StreamSide]:
+    running = partial(spark, settings)  # the leader's, which runs already
     return {
         Side.OLD: StreamSide(
             partial(wiring.source_position, settings),
             partial(wiring.applied_reaches, settings),
             gate.waiting,
             _Numbering(back),
+            ChangedRows(settings, running).compare,
         ),
         Side.NEW: StreamSide(
             partial(wiring.source_position, back),
             partial(wiring.applied_reaches, back),
             partial(_passed_back, back),
             _Numbering(settings),
+            ChangedRows(back, running).compare,
         ),
     }
 
@@ -250,7 +262,7 @@ def _passed_back(back: Settings) -> str:
     return ""
 
 
-def _not_ready(settings: Settings, back: Settings, record: Record) -> str:
+def _not_ready(settings: Settings, back: Settings, sides: Mapping[Side, CutoverSide], record: Record) -> str:
     """Returns why a switch can't begin; empty where it can."""
     for name, one in (("there", settings), ("back", back)):
         ledger = peek(one)
@@ -265,6 +277,19 @@ def _not_ready(settings: Settings, back: Settings, record: Record) -> str:
     for name, one in (("there", settings), ("back", back)):
         if not _within(limit_s, partial(wiring.applied_reaches, one, wiring.source_position(one))):
             return f"the way {name} lags by more than {limit_s:g} s"
+    return _differs(sides, record)
+
+
+def _differs(sides: Mapping[Side, CutoverSide], record: Record) -> str:
+    """Compares what has changed so far, so that little is left for the time in which nobody can write; returns what
+    stands in the way of a switch, else empty."""
+    if record.plan.verify is Verify.NOTHING:
+        return ""
+    side = record.open_side
+    try:
+        sides[side].compare(record.equal(side), _WARM_S, False)
+    except CutoverError as error:
+        return str(error)
     return ""
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from migrator import schema as control
+from migrator.adapters.event_log.changed_keys import ChangedKeysFiles
 from migrator.adapters.event_log.files.batch_reader import FileBatchReader
 from migrator.adapters.event_log.files.fresh_segments import FreshSegments
 from migrator.adapters.event_log.files.layout import Layout
@@ -27,6 +28,7 @@ from migrator.adapters.outputs.json_lines.output import JsonLinesFile, JsonLines
 from migrator.adapters.outputs.parquet_events.output import ParquetFolder
 from migrator.config.engines import ENGINES
 from migrator.config.project import Settings
+from migrator.config.way_back import has_way_back
 from migrator.errors import ConfigError
 from migrator.model.grants import Grants
 from migrator.model.hint import Hint
@@ -49,6 +51,7 @@ from migrator.run.capture.retention_watch import RetentionWatch
 from migrator.run.commands import hand_over
 from migrator.run.commands.dump_order import DumpOrder, checked
 from migrator.run.commands.repair import check_doubts
+from migrator.run.cutover.listed_keys import ListingTarget
 from migrator.run.lead.carried import LateTargets
 from migrator.run.parts import EventLog, Parts
 from migrator.run.progress import Progress
@@ -76,6 +79,7 @@ from migrator.wiring.target import (
     forget_filled,
     holds_rows,
     identity_stays,
+    known_epoch,
     peek,
     tables_made,
     target_besides,
@@ -115,6 +119,9 @@ def parts(
     surrogates |= {beside_name(name): surrogates[name] for name in loaded.nexts if name in surrogates}
     writer, stager = target_writer(settings, step)
     writer = with_rows_aside(writer, settings.apply, step)
+    if has_way_back(settings):
+        listed = ChangedKeysFiles(settings.changed_keys())
+        writer = ListingTarget(writer, listed, partial(known_epoch, settings))
     target, stager = with_key_maps(writer, stager, surrogates, lambda: target_key_maps(settings))
     return Parts(
         mapping=loaded,
@@ -272,12 +279,6 @@ def upgrade_user_target(settings: Settings) -> None:
 def source_position(settings: Settings) -> Position:
     """A place in the source log at or after everything committed by now."""
     return source_catalog(settings).position()
-
-
-def known_epoch(settings: Settings) -> int:
-    """The highest epoch that the target's ledger saw; 0 before the first run."""
-    ledger = peek(settings)
-    return ledger.epoch if ledger is not None else 0
 
 
 def event_output(settings: Settings, kind: str, path: str) -> tuple[FileSegmentReader, EventOutput]:

@@ -52,6 +52,12 @@ def peek(settings: Settings) -> Ledger | None:
     return engine.peek(target)
 
 
+def known_epoch(settings: Settings) -> int:
+    """The highest epoch that the target's ledger saw; 0 before the first run."""
+    ledger = peek(settings)
+    return ledger.epoch if ledger is not None else 0
+
+
 def filled(settings: Settings) -> list[tuple[str, int]]:
     """The joined targets that were filled, and the segment at which each was. Raises ``ConnectionFailed``."""
     engine, target = _chosen(settings)

@@ -11,6 +11,7 @@ from tests.reference.blocks import table
 
 PAGES: Mapping[str, tuple[str, ...]] = {
     "reference/options.md": (),
+    "reference/options-of-cut-overs.md": ("cutover",),
     "reference/options-of-dumps.md": ("dump",),
     "reference/options-of-projects.md": ("changetables", "docs", "grants", "init", "schema"),
     "reference/options-of-trials.md": (

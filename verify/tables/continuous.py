@@ -14,8 +14,8 @@ from pathlib import Path
 from shutil import copytree, rmtree
 
 from migrator.errors import MigratorError
-from verify.tables.coverage import Coverage, TableCoverage, read_coverage, write_coverage
-from verify.tables.findings.differing import read_differing
+from verify.tables.coverage import Coverage, TableCoverage, note_coverage, read_coverage, write_coverage
+from verify.tables.covered import covered
 from verify.tables.result import VerifyResult
 from verify.verdict import Verdict
 
@@ -57,11 +57,14 @@ class Rotation:
         self._rate = rate
         self._wait = wait
         self._say = say
-        known = read_coverage(directory) or Coverage()
-        self._coverage = Coverage(tuple(known.of(table) for table in self._tables))
 
     def run(self) -> None:
-        """Verifies tables in turn until the verifier is to end."""
+        """Verifies tables in turn until the verifier is to end.
+
+        Raises ``VerifyError`` for a coverage file that can't be read.
+        """
+        known = read_coverage(self._directory) or Coverage()
+        write_coverage(replace(known, tables=tuple(map(known.of, self._tables))), self._directory)
         while True:
             for table in self._tables:
                 if self._wait(self.once(table)):
@@ -75,45 +78,22 @@ class Rotation:
         try:
             result = self._verify(table, folder)
         except MigratorError as error:
-            self._tell(self._coverage, f"{table} can't be verified: {error}")
+            note_coverage((), f"{table} can't be verified: {error}", self._directory)
             self._say(f"{table}: can't be verified: {error}")
             return ERROR_REST_S
         found = self._covered(table, result, folder)
-        self._tell(self._coverage.having(found), "")
+        note_coverage((found,), "", self._directory)
         self._say(f"{table}: {found.verdict}, {found.keys:,} keys, {found.differing:,} differ")
         rows = sum(compared.mapped_rows + compared.target_rows for compared in result.tables)
         return max(LEAST_REST_S, rows / self._rate - (time.monotonic() - started))
 
-    def _tell(self, coverage: Coverage, problem: str) -> None:
-        self._coverage = replace(coverage, problem=problem, at_us=_now_us())
-        write_coverage(self._coverage, self._directory)
-
     def _covered(self, table: str, result: VerifyResult, folder: Path) -> TableCoverage:
         (own,) = result.tables
-        counts = own.counts
-        compared = next((len(t.columns) for t in read_differing(folder / "verify.json").tables), 0)
         kept = self._directory / "continuous" / f"{table}.different"
         if own.verdict is Verdict.DIFFERENT:
             rmtree(kept, ignore_errors=True)
             copytree(folder, kept)
         elif own.verdict is Verdict.EQUAL:
             rmtree(kept, ignore_errors=True)
-        old = self._coverage.of(table)
-        if own.verdict is Verdict.UNKNOWN and not counts.compared:
-            return replace(old, table=table, reason=own.reason)  # this verification found out nothing
-        return TableCoverage(
-            table=table,
-            verdict=own.verdict.value,
-            at_us=_now_us(),
-            keys=counts.compared,
-            open_keys=counts.set_aside,
-            columns=compared,
-            all_columns=compared + len(own.uncompared_columns),
-            differing=counts.different + counts.missing + counts.extra + counts.duplicate + counts.bad_rows,
-            report=str(kept) if kept.is_dir() else "",
-            reason=own.reason,
-        )
-
-
-def _now_us() -> int:
-    return int(time.time() * 1e6)
+        known = read_coverage(self._directory) or Coverage()
+        return covered(own, result, folder, kept, known.of(table))

@@ -1,19 +1,23 @@
-"""The last verification of each table, and its result: a small file that the verifier beside a run writes and
-``status`` reads.
+"""The last verification of each table, and its result: a small file that every verification of whole tables writes.
+``status`` and cut-overs read it.
 
-JSON (``format`` 1): the fields of ``Coverage``. Replaced as a whole, so a reader never sees half of it.
+JSON (``format`` 2; 1 has neither ``segment`` nor ``judged_by``): the fields of ``Coverage``. Replaced as a whole, so
+that a reader never sees half of it.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from migrator.errors import VerifyError
 
-COVERAGE_FORMAT = 1
+COVERAGE_FORMAT = 2
 COVERAGE_FILE = "coverage.json"
 
 
@@ -32,6 +36,8 @@ class TableCoverage:
         differing: keys that differ.
         report: folder of the report that lists them; kept until the table is found equal.
         reason: why nothing is known, or empty.
+        segment: the segment at which the target's ledger stood when it began: it may have missed later changes.
+        judged_by: digest of the mapping (``VerifyResult.judged_by``).
     """
 
     table: str
@@ -44,6 +50,8 @@ class TableCoverage:
     differing: int = 0
     report: str = ""
     reason: str = ""
+    segment: int = 0
+    judged_by: str = ""
 
     def key_share(self) -> float:
         """Share of the table's keys that were verified."""
@@ -75,6 +83,30 @@ class Coverage:
         """Returns a copy with another state of one table."""
         rest = tuple(covered for covered in self.tables if covered.table != table.table)
         return replace(self, tables=tuple(sorted((*rest, table), key=lambda covered: covered.table)))
+
+
+def note_coverage(tables: Sequence[TableCoverage], problem: str, directory: Path) -> Coverage:
+    """Notes verifications of some tables beside what others have noted meanwhile; returns all of it.
+
+    A file that can't be read is written anew.
+    """
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(
+            handle, fcntl.LOCK_EX
+        )  # the verifier beside a run, and one by hand: neither's word is lost
+        try:
+            known = read_coverage(directory) or Coverage()
+        except VerifyError:
+            known = Coverage()
+        for table in tables:
+            known = known.having(table)
+        known = replace(known, problem=problem, at_us=int(time.time() * 1e6))
+        write_coverage(known, directory)
+    finally:
+        os.close(handle)
+    return known
 
 
 def write_coverage(coverage: Coverage, directory: Path) -> None:

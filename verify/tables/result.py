@@ -112,6 +112,8 @@ class VerifyResult:
         differing_left_out: the number of further keys that differ.
         within_s: the time it had; None for no limit.
         acts: the latest acts on the migration, oldest first, a line each (``migrator history``).
+        segment: the segment at which the target's ledger stood when it began; 0: nothing was applied.
+        judged_by: digest of the mapping file, and of the names of those next functions that are in force.
     """
 
     migration: str
@@ -129,6 +131,8 @@ class VerifyResult:
     differing_left_out: int = 0
     within_s: float | None = None
     acts: tuple[str, ...] = ()
+    segment: int = 0
+    judged_by: str = ""
 
 
 CANNOT_DETECT = (

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from migrator.errors import VerifyError
@@ -58,6 +61,7 @@ def verify(
     mend: str = MEND,
     acts: Sequence[str] = (),
     step: Step = lambda _: None,
+    only: Mapping[str, pa.Table] | None = None,
 ) -> VerifyResult:
     """Compares mapping(source) with the target and writes ``verify.txt``, ``verify.json`` and ``verify.html``.
 
@@ -77,27 +81,26 @@ def verify(
         mend: the beginning of the reports' repair command (``verify.tables.report.repair_command``).
         acts: the latest acts on the migration, for the reports.
         step: hook at named points, for tests.
+        only: keys to compare by table, those of ``tables`` (``verify.tables.rounds.named_keys``); None: all keys.
 
     Raises ``VerifyError``, ``MappingError``, ``ConnectionFailed``: the comparison can't be made (exit code 2).
     """
     watch = Watch(math.inf if within_s is None else within_s, say)
     limits = Limits(wait_s, max_rounds, chunk_rows, lanes)
-    started_at, started = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
-    switched = _switched(target, migration)
-    targets = _chosen(mapping_path, tables, spark, target, migration, switched)
+    began = _begin(target, migration, mapping_path)
+    targets = _chosen(mapping_path, tables, spark, target, migration, began.switched)
     scratch = _scratch(report_dir)
     try:
         with named_failure("the comparison failed in Spark", "", _SPARK_REMEDY):
             live = _comparison(source, target, migration, spark, scratch, limits, step, watch)
-            found, rounds, snapshot = live.run(targets)
-            _refuse_switch(switched, _switched(target, migration))
+            found, rounds, snapshot = live.run(targets, only)
+            _refuse_switch(began.switched, _begin(target, migration, mapping_path).switched)
             results = tuple(_table(spark, table, rounds, snapshot, scratch) for table in found)
             listed = write_differing(migration, found, report_dir / DIFFERING_FILE)
     finally:
         rmtree(scratch, ignore_errors=True)
-    elapsed_s = time.monotonic() - started
-    result = _result(migration, (source, target), (started_at, elapsed_s), results, rounds, listed)
-    result = replace(result, acts=tuple(acts), within_s=within_s)
+    outcome = _result(migration, (source, target), began, results, rounds, listed)
+    result = replace(outcome, acts=tuple(acts), within_s=within_s)
     write_reports(result, report_dir, mend)
     return result
 
@@ -105,7 +108,7 @@ def verify(
 def _result(
     migration: str,
     sides: tuple[ServerSettings, ServerSettings],
-    times: tuple[str, float],
+    began: _Beginning,
     tables: tuple[TableResult, ...],
     rounds: Sequence[Round],
     listed: tuple[int, int],
@@ -113,8 +116,9 @@ def _result(
     return VerifyResult(
         migration=migration,
         verdict=overall_verdict(table.verdict for table in tables),
-        started_at=times[0],
-        elapsed_s=times[1],
+        started_at=began.at,
+        elapsed_s=time.monotonic() - began.clock_s,
+        segment=began.segment,
         source=sides[0].server.url(),
         target=sides[1].server.url(),
         tables=tables,
@@ -124,6 +128,7 @@ def _result(
         differing_file=DIFFERING_FILE,
         differing_listed=listed[0],
         differing_left_out=listed[1],
+        judged_by=began.judged_by,
     )
 
 
@@ -193,9 +198,39 @@ def _chosen(
     return [numbered(mapping[name], maps.entries) for name in dict.fromkeys(tables)]
 
 
-def _switched(server: ServerSettings, migration: str) -> frozenset[str]:
+def judged_by(mapping_path: Path, switched: frozenset[str]) -> str:
+    """Returns a digest of the functions that judge: of the mapping file, and of which next ones are in force."""
+    digest = sha256(mapping_path.read_bytes())
+    digest.update(json.dumps(sorted(switched)).encode())
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class _Beginning:
+    """The state of things when a verification began.
+
+    Attributes:
+        at: wall clock, ISO 8601 in UTC.
+        clock_s: the monotonic clock.
+        segment: the segment at which the ledger stood.
+        switched: the targets whose next functions were in force.
+        judged_by: see ``VerifyResult``.
+    """
+
+    at: str
+    clock_s: float
+    segment: int
+    switched: frozenset[str]
+    judged_by: str
+
+
+def _begin(server: ServerSettings, migration: str, mapping_path: Path) -> _Beginning:
+    at, clock_s = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
     ledger = target_reader(server, migration).ledger()
-    return in_force(() if ledger is None or ledger.checkpoint is None else ledger.checkpoint.remaps)
+    known = None if ledger is None else ledger.checkpoint
+    segment = 0 if ledger is None or known is None else ledger.segment
+    switched = in_force(() if known is None else known.remaps)
+    return _Beginning(at, clock_s, segment, switched, judged_by(mapping_path, switched))
 
 
 def _refuse_switch(before: frozenset[str], after: frozenset[str]) -> None:

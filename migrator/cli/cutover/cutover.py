@@ -1,4 +1,4 @@
-"""``migrator cutover plan | start | status | abort | back | finish``."""
+"""``migrator cutover plan | start | status | abort | back | finish | opened``."""
 
 from __future__ import annotations
 
@@ -18,19 +18,26 @@ from migrator.config import project as configuration
 from migrator.config.project import Settings
 from migrator.config.way_back import way_back
 from migrator.core import cutover as rules
-from migrator.errors import CutoverError
+from migrator.errors import CutoverError, MigratorError
 from migrator.model.codecs.cutover_codec import record_to_json
 from migrator.model.cutover.fence import Survey
-from migrator.model.cutover.record import CutoverPlan, Phase, Record, Side, Wanted
+from migrator.model.cutover.record import CutoverPlan, Phase, Record, Side, Verify, Wanted
 from migrator.run.analysed import look
 from migrator.run.commands.round_trip import ROWS
 from migrator.run.migration import preflight
 from migrator.schema.cutovers import Book
 from migrator.wiring import cutover as wiring
 from migrator.wiring import parts as wiring_parts
+from migrator.wiring.coordination import processes
+from migrator.wiring.judge import verdicts
 from migrator.wiring.revisions import prepare_both
 
 _LOOK_S = 0.2
+_VERIFIED = {
+    Verify.CHANGED: "all rows that changed since their table's last verdict must be equal",
+    Verify.IN_TIME: "rows that changed since their table's last verdict are compared as far as time allows",
+    Verify.NOTHING: "nothing is compared",
+}
 _LOSSY, _FAILED = 1, 2
 """Exit codes of a round trip that refuse a plan."""
 
@@ -77,6 +84,7 @@ def plan(project: OnSpark, rows: int, accepted: bool, reason: str) -> int:
         for statement in by_hand[side].by_hand(found.fence(side)):
             click.echo(statement)
     click.echo(f"\nhook: {found.hook or 'none'}; a pause of more than {found.pause_s:g} s is undone")
+    _print_verdicts(settings, found)
     if fatal:
         click.echo(f"{fatal} refusal(s): this can't be accepted")
         return 2
@@ -120,19 +128,21 @@ def _print_fence(side: Side, found: CutoverPlan, survey: Survey) -> int:
     return len(refusals)
 
 
+def _print_verdicts(settings: Settings, found: CutoverPlan) -> None:
+    """Prints how much is known to be equal; a switch begins only with verdicts on all tables."""
+    click.echo(f"before the other side is opened, {_VERIFIED[found.verify]} (verify = {found.verify})")
+    for line in verdicts(settings, time.time()):
+        click.echo(f"    {line}")
+
+
 def _accept(settings: Settings, found: CutoverPlan) -> None:
     with_book = wiring.book(settings)
     try:
         prepare_both(settings)
         record = with_book.read()
+        rules.may_accept(record, found)
         if record is None or record.phase is Phase.FINISHED:
             with_book.make(Record(found))
-        elif record.under_way or record.open_side is Side.NEW:
-            raise CutoverError(
-                "the plan can't be changed now",
-                cause=f"the {record.open_side} side is open, phase {record.phase}",
-                remedy="look at `migrator cutover status`: a plan is changed while the old side is open",
-            )
         else:
             with_book.ask(record.changed(plan=found))
     finally:
@@ -148,7 +158,7 @@ def _asking(wanted: Wanted, settings: Settings, wait_s: float) -> int:
         record = _known(with_book)
         with_book.ask(rules.asked(record, wanted))
         keep(settings, "cut-over", f"{wanted}, the {record.open_side} side being open")
-        return _followed(with_book, record, wanted, wait_s)
+        return _followed(with_book, record, wanted, settings, wait_s)
     finally:
         with_book.close()
 
@@ -163,7 +173,7 @@ def _known(with_book: Book) -> Record:
     return record
 
 
-def _followed(with_book: Book, before: Record, wanted: Wanted, wait_s: float) -> int:
+def _followed(with_book: Book, before: Record, wanted: Wanted, settings: Settings, wait_s: float) -> int:
     goal = {
         Wanted.START: Side.NEW,
         Wanted.BACK: Side.OLD,
@@ -180,8 +190,20 @@ def _followed(with_book: Book, before: Record, wanted: Wanted, wait_s: float) ->
         if record.wanted is Wanted.NOTHING and record.phase in (Phase.IDLE, Phase.FINISHED):
             return 0 if record.open_side is goal and (wanted is Wanted.ABORT or not record.reason) else 1
         time.sleep(_LOOK_S)
-    click.echo("it is still under way: `migrator cutover status` says more")
+    click.echo(f"it is still under way{_nobody_leads(settings)}: `migrator cutover status` says more")
     return 3
+
+
+def _nobody_leads(settings: Settings) -> str:
+    """Words for a run that isn't there to take the steps; empty where one leads, or nobody can tell."""
+    try:
+        return (
+            ""
+            if processes(settings)[0]
+            else ", and nobody leads (start `migrator run`; its last words say why)"
+        )
+    except MigratorError:
+        return ""
 
 
 def _line(record: Record) -> str:
@@ -234,6 +256,27 @@ finish = _command(
 
 @cutover.command()
 @config_option
+@reason_option
+@click.argument("side", type=click.Choice([side.value for side in Side]))
+def opened(config: Path, reason: str, side: str) -> int:
+    """Say that SIDE was opened by hand, with the SQL that the plan printed: it is the open one from now on.
+
+    Whatever was under way is given up, and the leader fences the other side. Changes of that one that weren't carried
+    across by then wait, and are named by `status` and the run.
+    """
+    settings = replace(configuration.load(config), reason=reason)
+    with_book = wiring.book(settings)
+    try:
+        with_book.ask(rules.opened(_known(with_book), Side(side)))
+    finally:
+        with_book.close()
+    keep(settings, "cut-over", f"the {side} side was opened by hand")
+    click.echo(f"noted: the {side} side is open{_nobody_leads(settings)}")
+    return 0
+
+
+@cutover.command()
+@config_option
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 def status(config: Path, as_json: bool) -> int:
     """Show which side is open, the step under way, and what is being waited for."""
@@ -249,7 +292,7 @@ def status(config: Path, as_json: bool) -> int:
     if record is None:
         click.echo("no plan of a cut-over was accepted")
         return 0
-    click.echo(_line(record))
+    click.echo(f"{_line(record)}{_nobody_leads(settings)}")
     both = wiring.fences(settings)
     for side in Side:
         fence = record.plan.fence(side)

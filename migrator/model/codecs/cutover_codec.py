@@ -7,10 +7,11 @@ from typing import Any
 
 from migrator.model.codecs.codec import check_number, damaged
 from migrator.model.cutover.fence import FenceKind, FencePlan
-from migrator.model.cutover.record import CutoverPlan, Phase, Record, Side, Took, Wanted
+from migrator.model.cutover.record import CutoverPlan, Phase, Record, Side, Took, Verify, Wanted
 from migrator.model.table import TableId
 
-CUTOVER_FORMAT = 1
+CUTOVER_FORMAT = 2
+"""1 knows nothing of comparisons: neither their settings, nor how far they came."""
 
 
 def record_to_json(record: Record) -> dict[str, Any]:
@@ -27,6 +28,8 @@ def record_to_json(record: Record) -> dict[str, Any]:
         "hooked": record.hooked,
         "reason": record.reason,
         "took": [[one.phase.value, one.seconds] for one in record.took],
+        "equal_old": record.equal_old,
+        "equal_new": record.equal_new,
         "plan": {
             "old": _fence(plan.old),
             "new": _fence(plan.new),
@@ -35,6 +38,8 @@ def record_to_json(record: Record) -> dict[str, Any]:
             "pause_s": plan.pause_s,
             "grace_s": plan.grace_s,
             "end_transactions": plan.end_transactions,
+            "verify": plan.verify.value,
+            "verify_s": plan.verify_s,
         },
     }
 
@@ -54,6 +59,8 @@ def record_from_json(document: Mapping[str, Any]) -> Record:
             hooked=bool(document["hooked"]),
             reason=str(document["reason"]),
             took=tuple(Took(Phase(phase), float(seconds)) for phase, seconds in document["took"]),
+            equal_old=int(document.get("equal_old", 0)),
+            equal_new=int(document.get("equal_new", 0)),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise damaged("cut-over", error) from error
@@ -68,6 +75,8 @@ def _to_plan(document: Mapping[str, Any]) -> CutoverPlan:
         pause_s=float(document["pause_s"]),
         grace_s=float(document["grace_s"]),
         end_transactions=bool(document["end_transactions"]),
+        verify=Verify(document.get("verify", Verify.CHANGED)),
+        verify_s=float(document.get("verify_s", 10.0)),
     )
 
 

@@ -30,6 +30,8 @@ class Phase(StrEnum):
     """Transactions that were open when the fence was raised end, or are ended."""
     DRAINING = "draining"
     """Everything that the fenced side's log has is applied on the side across."""
+    VERIFYING = "verifying"
+    """Rows that were carried across since the last verdict are compared."""
     NUMBERING = "numbering"
     """Sequences of the side to be opened are moved beyond what is in use."""
     TURNING = "turning"
@@ -51,6 +53,7 @@ SWITCH = (
     Phase.FENCING,
     Phase.WAITING,
     Phase.DRAINING,
+    Phase.VERIFYING,
     Phase.NUMBERING,
     Phase.TURNING,
     Phase.SWITCHING,
@@ -61,6 +64,16 @@ SWITCH = (
 UNDONE = SWITCH[:-1]
 """The steps that can be undone."""
 _DRAINED = SWITCH[3:]
+
+
+class Verify(StrEnum):
+    """The share of what changed since the last verdict that must be equal before the other side is opened."""
+
+    CHANGED = "changed"
+    """All of it."""
+    IN_TIME = "in_time"
+    """Whatever can be compared in the time for it; the rest is named, and passed over."""
+    NOTHING = "nothing"
 
 
 class Wanted(StrEnum):
@@ -84,6 +97,8 @@ class CutoverPlan:
         pause_s: seconds from the fence to the opening of the other side, after which a switch is undone.
         grace_s: seconds that open transactions are waited for.
         end_transactions: whether those that are still open then are ended; else the switch is undone.
+        verify: which changes must be equal before the other side is opened.
+        verify_s: seconds that their comparison may take while nobody can write.
     """
 
     old: FencePlan
@@ -93,6 +108,8 @@ class CutoverPlan:
     pause_s: float = 30.0
     grace_s: float = 5.0
     end_transactions: bool = False
+    verify: Verify = Verify.CHANGED
+    verify_s: float = 10.0
 
     def fence(self, side: Side) -> FencePlan:
         """Returns the fence of a side."""
@@ -122,6 +139,9 @@ class Record:
         hooked: whether the hook was called in this switch, so that an undo has to call it, too.
         reason: why the last switch was refused or undone, or what is being waited for; empty where all went well.
         took: the steps of the switch under way, or of the last one.
+        equal_old: the segment of the way there up to which everything that changed on the old side was found equal
+            by a switch; 0: none has found anything.
+        equal_new: the same of the way back, and of the new side.
     """
 
     plan: CutoverPlan
@@ -134,11 +154,17 @@ class Record:
     hooked: bool = False
     reason: str = ""
     took: tuple[Took, ...] = ()
+    equal_old: int = 0
+    equal_new: int = 0
 
     @property
     def opens(self) -> Side:
         """The side that a switch under way, or the next one, opens."""
         return self.open_side.other
+
+    def equal(self, side: Side) -> int:
+        """Returns the segment up to which a side's changes were found equal by a switch."""
+        return self.equal_old if side is Side.OLD else self.equal_new
 
     @property
     def under_way(self) -> bool:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from migrator.core import cutover as rules
 from migrator.errors import ConnectionFailed, CutoverError, MigratorError
 from migrator.model.cutover.fence import Standing
-from migrator.model.cutover.record import UNDONE, Phase, Record, Side, Wanted
+from migrator.model.cutover.record import UNDONE, Phase, Record, Side, Verify, Wanted
 from migrator.model.position import Position
 from migrator.ports.cutover import CutoverBook, CutoverSide, Hook
 from migrator.ports.fence import Fence
@@ -43,12 +44,16 @@ class _Underway:
         phase, turn: which step it is.
         began_s: when, by the monotonic clock.
         goal: the place in the log that is waited for.
+        equal: the segment up to which the step has found everything equal; None where it compared nothing.
+        hook_failed: how the hook failed that an undo has called; empty: it didn't.
     """
 
     phase: Phase = Phase.IDLE
     turn: int = -1
     began_s: float = 0.0
     goal: Position | None = None
+    equal: int | None = None
+    hook_failed: str = ""
 
 
 @dataclass(slots=True)
@@ -93,26 +98,46 @@ class Conductor:
 
     def _idle(self, record: Record) -> float:
         """One side is open: the other one is fenced, and an operator may want something."""
-        across = record.opens
-        fence, plan = self.both.fences[across], record.plan.fence(across)
-        if fence.state(plan).standing is not Standing.UP:
-            fence.raise_fence(plan, _AT_ONCE_S)
-        match record.wanted:
-            case Wanted.START | Wanted.BACK:
-                if problem := self.ready(record) or self.both.sides[across].passed():
-                    self._written(rules.refused(record, problem))
-                    return _IDLE_S
-                self.step("cutover.begun")
-                self._written(rules.begun(record, self.clock()))
-                return 0.0
-            case Wanted.ABORT:
-                self._written(rules.refused(record, "an operator aborted it before it began"))
-            case Wanted.FINISH:
-                self._written(record.changed(phase=Phase.FINISHING, wanted=Wanted.NOTHING))
-                return 0.0
-            case Wanted.NOTHING:
-                pass
+        if record.wanted is Wanted.ABORT:
+            self._written(rules.refused(record, "an operator aborted it before it began"))
+            return _IDLE_S
+        if record.wanted is Wanted.FINISH:
+            self._written(record.changed(phase=Phase.FINISHING, wanted=Wanted.NOTHING))
+            return 0.0
+        # An undo may have had to do without the new side: streams go by that copy.
+        self.book.bring_up(record, self.epoch)
+        if not self._fenced(record):
+            return _IDLE_S
+        if record.wanted is not Wanted.NOTHING:
+            if problem := self._late(record) or self.ready(record):
+                self._written(rules.refused(record, problem))
+                return _IDLE_S
+            self.step("cutover.begun")
+            self._written(rules.begun(record, self.clock()))
+            return 0.0
         return _IDLE_S
+
+    def _fenced(self, record: Record) -> bool:
+        """Has the side fenced that isn't open; false where somebody is in the way, whom the record then names."""
+        fence, plan = self.both.fences[record.opens], record.plan.fence(record.opens)
+        if fence.state(plan).standing is Standing.UP:
+            return True
+        try:
+            fence.raise_fence(plan, _AT_ONCE_S)
+        except CutoverError as error:
+            if not error.retryable:
+                raise
+            self._waits_for(record, f"the {record.opens} side isn't fenced yet: {error}")
+            return False
+        return True
+
+    def _late(self, record: Record) -> str:
+        """Describes writes that passed the fence of the side to be opened, and the way out; empty: there are none."""
+        passed = self.both.sides[record.opens].passed()
+        return passed and (
+            f"writes passed the fence of the {record.opens} side: {passed}. Give the plan up (`migrator cutover"
+            " finish`), have `migrator verify` and `migrator repair` put those rows right, then accept a new plan"
+        )
 
     def _taken(self, record: Record) -> float:
         now = time.monotonic()
@@ -123,11 +148,12 @@ class Conductor:
             return _BUSY_S
         self.step(f"cutover.{record.phase}_done")
         if record.phase is Phase.UNDOING:
-            self._written(rules.undone(record))
+            self._written(rules.undone(record, self._under_way.hook_failed))
         elif record.phase is Phase.FINISHING:
             self._written(record.changed(phase=Phase.FINISHED))
         else:
-            self._written(rules.stepped(record, round(time.monotonic() - self._under_way.began_s, 3)))
+            took = round(time.monotonic() - self._under_way.began_s, 3)
+            self._written(rules.stepped(record, took, self._under_way.equal))
         return 0.0
 
     def _failed(self, record: Record, why: str) -> None:
@@ -182,6 +208,15 @@ class Conductor:
     def _drain(self, record: Record) -> bool:
         return self._has_reached(record, record.open_side)
 
+    def _verify(self, record: Record) -> bool:
+        """Nobody writes and everything is applied: what differs now would differ for good."""
+        plan, side = record.plan, record.open_side
+        if plan.verify is not Verify.NOTHING:
+            limit_s = min(plan.verify_s, max(0.1, plan.pause_s - (self.clock() - record.since_s)))
+            known, all_of_it = record.equal(side), plan.verify is not Verify.IN_TIME
+            self._under_way.equal = self.both.sides[side].compare(known, limit_s, all_of_it)
+        return True
+
     def _number(self, record: Record) -> bool:
         self.both.sides[record.opens].number()
         return True
@@ -205,19 +240,21 @@ class Conductor:
         return self._has_reached(record, side)
 
     def _open(self, record: Record) -> bool:
+        self._refuse_second(record, record.open_side)
         self.both.fences[record.opens].open_fence(record.plan.fence(record.opens), _AT_ONCE_S)
         return True
 
     def _undo(self, record: Record) -> bool:
+        """Opens the side first: whoever is pointed elsewhere is refused there, however long the hook takes."""
         side = record.open_side
+        with suppress(ConnectionFailed):  # this side must open though the other one can't be reached
+            self._refuse_second(record, side.other)
+        self.both.fences[side].open_fence(record.plan.fence(side), _AT_ONCE_S)
         if record.hooked:
             try:
                 self._hook(record, side)
             except CutoverError as error:
-                # Whoever is pointed elsewhere is refused there: this side must open all the same.
-                before = record.reason.partition(" (the hook")[0]
-                self._waits_for(record, f"{before} (the hook failed as well: {error.what})")
-        self.both.fences[side].open_fence(record.plan.fence(side), _AT_ONCE_S)
+                self._under_way.hook_failed = error.what
         return True
 
     def _finish(self, record: Record) -> bool:
@@ -228,6 +265,15 @@ class Conductor:
         return True
 
     # -- what several steps do
+
+    def _refuse_second(self, record: Record, fenced: Side) -> None:
+        """Raises ``CutoverError`` where the side that must be fenced isn't: somebody has opened it by hand."""
+        if self.both.fences[fenced].state(record.plan.fence(fenced)).standing is not Standing.UP:
+            raise CutoverError(
+                f"the {fenced.other} side can't be opened",
+                cause=f"the fence of the {fenced} side isn't up: somebody opened it by hand",
+                remedy=f"say so: `migrator cutover opened {fenced}`; or close it again, with what it takes",
+            )
 
     def _has_reached(self, record: Record, side: Side) -> bool:
         """Tells whether the log of a side, up to its end as this step began, is applied across."""
@@ -261,6 +307,7 @@ _STEPS: Mapping[Phase, Callable[[Conductor, Record], bool]] = {
     Phase.FENCING: Conductor._fence,
     Phase.WAITING: Conductor._wait,
     Phase.DRAINING: Conductor._drain,
+    Phase.VERIFYING: Conductor._verify,
     Phase.NUMBERING: Conductor._number,
     Phase.TURNING: Conductor._turn,
     Phase.SWITCHING: Conductor._switch,

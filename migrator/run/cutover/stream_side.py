@@ -17,9 +17,11 @@ class StreamSide:
         reached: whether everything up to there is applied across.
         passed: describes changes that passed the side's fence; empty: none is known.
         number: moves the side's sequences beyond what is in use.
+        compare: compares what was carried across since the last verdicts (see ``ports.cutover.CutoverSide``).
     """
 
     position: Callable[[], Position]
     reached: Callable[[Position], bool]
     passed: Callable[[], str]
     number: Callable[[], None]
+    compare: Callable[[int, float, bool], int]

@@ -12,7 +12,40 @@ _BINLOG_ECHOES = (
     "tests/integration/cutover/test_both_ways.py::test_changes_go_both_ways_and_none_comes_back[maria-maria]",
 )
 
+_LISTED = ("tests/unit/event_log/test_changed_keys.py", "tests/unit/run/cutover/test_listed_keys.py")
+
 CUTOVER = (
+    *mutants_of(
+        "migrator/adapters/event_log/changed_keys.py",
+        _LISTED,
+        ("another leader's changes aren't missed", "begun.epoch != wanted or", ""),
+        (
+            "a list that begins late counts as whole",
+            "if begun.after <= segment or not begun.follows:",
+            "if True:",
+        ),
+        ("rows without keys aren't missed", 'one["table"] == table and one["segment"] > segment', "False"),
+        (
+            "a part is complete for its first segment",
+            "Begun(begun.epoch, segment, begun.epoch",
+            "Begun(begun.epoch, segment - 1, begun.epoch",
+        ),
+        ("a power cut is passed over", "begun.boot != boot", "False"),
+    ),
+    *mutants_of(
+        "migrator/run/cutover/listed_keys.py",
+        _LISTED,
+        (
+            "keys are listed once they are applied",
+            "        for rows in batch.rows:\n            self._list(rows, batch.segment)\n",
+            "",
+        ),
+        (
+            "rows of dumps are passed over",
+            "            self._keys.unknown(segment, name)\n        for part",
+            "            pass\n        for part",
+        ),
+    ),
     *mutants_of(
         "migrator/run/cutover/conductor.py",
         _MACHINE,
@@ -29,8 +62,8 @@ CUTOVER = (
         ("the log isn't drained", "return self._has_reached(record, record.open_side)", "return True"),
         (
             "an undo opens nothing",
-            "        self.both.fences[side].open_fence(record.plan.fence(side), _AT_ONCE_S)\n        return True\n\n    def _finish",
-            "        return True\n\n    def _finish",
+            "        self.both.fences[side].open_fence(record.plan.fence(side), _AT_ONCE_S)\n        if record.hooked:",
+            "        if record.hooked:",
         ),
         (
             "an undo leaves the application pointed elsewhere",
@@ -43,13 +76,38 @@ CUTOVER = (
             "if True:",
         ),
         (
+            "what changed isn't compared",
+            "        if plan.verify is not Verify.NOTHING:",
+            "        if False:",
+        ),
+        (
+            "a comparison begins anew each time",
+            "known, all_of_it = record.equal(side),",
+            "known, all_of_it = 0,",
+        ),
+        (
+            "a side opened by hand gets a second one beside it",
+            '        if self.both.fences[fenced].state(record.plan.fence(fenced)).standing is not Standing.UP:\n            raise CutoverError(\n                f"the {fenced.other} side can\'t be opened",',
+            '        if False:\n            raise CutoverError(\n                f"the {fenced.other} side can\'t be opened",',
+        ),
+        (
+            "the new side's copy stays old",
+            "        self.book.bring_up(record, self.epoch)\n",
+            "",
+        ),
+        (
+            "an undo waits for the hook",
+            "        self.both.fences[side].open_fence(record.plan.fence(side), _AT_ONCE_S)\n        if record.hooked:\n            try:\n                self._hook(record, side)\n            except CutoverError as error:\n                self._under_way.hook_failed = error.what\n        return True",
+            "        if record.hooked:\n            try:\n                self._hook(record, side)\n            except CutoverError as error:\n                self._under_way.hook_failed = error.what\n        self.both.fences[side].open_fence(record.plan.fence(side), _AT_ONCE_S)\n        return True",
+        ),
+        (
             "writes past the fence are passed over",
             "        if passed := self.both.sides[side].passed():\n            raise",
             '        if passed := "":\n            raise',
         ),
         (
             "the side across isn't fenced at first",
-            "        if fence.state(plan).standing is not Standing.UP:\n            fence.raise_fence(plan, _AT_ONCE_S)\n",
+            "        if not self._fenced(record):\n            return _IDLE_S\n",
             "",
         ),
     ),

@@ -22,6 +22,7 @@ from migrator.model.grants import Grants
 from migrator.run.migration import preflight
 from migrator.wiring import parts as wiring
 from migrator.wiring.source import source_database, source_parts
+from migrator.wiring.target import known_epoch
 from scenarios.bench.orders.old_schema import create
 from tests.integration import run_project
 from tests.integration.run_project import Project, scenario_database
@@ -165,7 +166,7 @@ def _steps(settings: configuration.Settings) -> None:
     """What a run begins with: control tables, ledger, log reader, watermark."""
     parts = wiring.parts(settings)
     assert parts.prepare() is None
-    parts.target.open(wiring.known_epoch(settings) + 1)
+    parts.target.open(known_epoch(settings) + 1)
     parts.target.close()
     if settings.placement == "watermark":
         _, make = source_parts(settings)

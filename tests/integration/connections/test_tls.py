@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from migrator import schema as control
-from migrator.cli.verify import sides
 from migrator.config import project as configuration
 from migrator.config.project import Settings
 from migrator.embedded.debian import PackagesUnavailable
@@ -22,6 +21,7 @@ from migrator.model.chunk import ChunkRequest
 from migrator.model.event import MarkKind
 from migrator.model.table import TableSchema
 from migrator.run.steps import no_step
+from migrator.wiring.judge import sides
 from migrator.wiring.source import source_database, source_parts
 from migrator.wiring.target import peek, target_database, target_writer
 from tests.integration.connections.tls_servers import (

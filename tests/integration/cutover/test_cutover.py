@@ -44,10 +44,11 @@ def test_there_and_back_and_there_again_loses_nothing_that_was_acknowledged(
 
 
 def begun(engine: str, request: pytest.FixtureRequest, tmp_path: Path, more: str = "") -> TwoWay:
-    """The project, dumped, its plan accepted."""
+    """The project, dumped, found equal, its plan accepted."""
     project = made(engine, request, tmp_path / "project")
     project.config.write_text(project.config.read_text() + more)
     project.run_here()
+    assert project.command("verify") == 0
     assert project.command("cutover", "plan", "--accept") == 0
     return project
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from migrator.model.codecs.codec import checkpoint_to_json
@@ -144,14 +146,15 @@ class Project:
         step: Step = lambda _: None,
         chunk_rows: int = 0,
         lanes: int = LANES,
+        only: Mapping[str, pa.Table] | None = None,
     ) -> VerifyResult:
-        """The judge's answer: by one snapshot of each side, or by pieces of so many rows."""
+        """The judge's answer: by one snapshot of each side, or by pieces of so many rows; of some keys alone."""
         return verify(
             self.settings(self.old),
             self.settings(self.new),
             MIGRATION,
             self.mapping,
-            None,
+            None if only is None else list(only),
             lambda: self._spark,
             self.reports,
             wait_s=wait_s,
@@ -159,6 +162,7 @@ class Project:
             chunk_rows=chunk_rows,
             lanes=lanes,
             step=step,
+            only=only,
         )
 
 

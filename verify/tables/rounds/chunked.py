@@ -151,6 +151,8 @@ def _swept(
     unread: frozenset[CellTexts] = frozenset()
     if table.rounds > 0:
         again = _again(table, plan)
+        if table.named and plan.pushed is not None:
+            again = again.only(sweep.unequal_of(again.pieces))
         swept = sweep.rows_of(again.pieces)
         if swept.cut:
             unread = again.after(len(swept.full))
@@ -189,6 +191,13 @@ class _Again:
     pieces: Sequence[Piece]
     keys: Sequence[CellTexts] | None
 
+    def only(self, pieces: Sequence[Piece]) -> _Again:
+        """Returns what is left of these, in their order: pieces whose rows have to be read."""
+        wanted, size = {id(piece) for piece in pieces}, _KEYS_IN_A_LIST
+        places = [n for n, piece in enumerate(self.pieces) if id(piece) in wanted]
+        keys = [key for n in places for key in (self.keys or ())[n * size : (n + 1) * size]]
+        return _Again([self.pieces[n] for n in places], keys)
+
     def after(self, read: int) -> frozenset[CellTexts]:
         """The keys behind the first ``read`` pieces. Raises ``TimeIsUp`` where nobody knows which they are."""
         if self.keys is None:
@@ -197,7 +206,7 @@ class _Again:
 
 
 def _again(table: TableProgress, plan: ChunkPlan) -> _Again:
-    if table.aside is None or table.aside_keys > _KEYS_MAX:
+    if table.aside is None or (table.aside_keys > _KEYS_MAX and not table.named):
         return _Again(table.pieces, None)
     own = key_names(Shape(table.target.key, table.target.key))
     rows = [tuple(row.values()) for row in table.aside.select(*own).toArrow().to_pylist()]

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -35,6 +35,7 @@ from pathlib import Path
 from random import uniform
 from shutil import rmtree
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from migrator.errors import VerifyError
@@ -46,6 +47,7 @@ from verify.readers.source import SourceReader
 from verify.tables.compare.compare import compare
 from verify.tables.compare.mapped_side import canonical_sides, mapping_failure, stored_sides
 from verify.tables.rounds.chunked import ChunkReads, read_chunks
+from verify.tables.rounds.named_keys import of_named_keys
 from verify.tables.rounds.progress import TableProgress
 from verify.tables.rounds.table_reads import Group, Reads, TableReads, TargetReader
 from verify.tables.rounds.watch import Watch
@@ -140,15 +142,16 @@ class LiveComparison:
     in_vain: set[int] = field(default_factory=set)
 
     def run(
-        self, targets: Sequence[TargetMapping]
+        self, targets: Sequence[TargetMapping], only: Mapping[str, pa.Table] | None = None
     ) -> tuple[list[TableProgress], list[Round], SourceSnapshot | None]:
         """Compares until everything is settled or the limits are met; also returns the last source snapshot.
 
         Where the time was up, ``late`` of each table that isn't settled says how both sides stood then.
+        ``only``: by table, the keys to compare (``verify.tables.rounds.named_keys``); None: all.
 
         Raises ``VerifyError``, ``MappingError``, ``ConnectionFailed``.
         """
-        tables = [TableProgress(target) for target in targets]
+        tables = [self._begun(target, only) for target in targets]
         self._exclude_undumped(tables, self.target.ledger())
         rounds: list[Round] = []
         snapshot: SourceSnapshot | None = None
@@ -164,6 +167,11 @@ class LiveComparison:
                 break
         self._late(tables)
         return tables, rounds, snapshot
+
+    def _begun(self, target: TargetMapping, only: Mapping[str, pa.Table] | None) -> TableProgress:
+        if only is None:
+            return TableProgress(target)
+        return of_named_keys(self.spark(), target, only[target.name], self.source, self.target)
 
     def _late(self, tables: Sequence[TableProgress]) -> None:
         """Notes how both sides stand, for those tables that aren't settled although the time is up."""

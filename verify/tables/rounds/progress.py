@@ -139,6 +139,7 @@ class TableProgress:
         bad_rows: the rows that the ledger named as set aside when the target was read last.
         cut: whether the time was up before its rows were read once.
         late: how the two sides stood when the time was up before everything was settled; else empty.
+        named: whether only keys are compared that a caller named (``verify.tables.rounds.named_keys``).
     """
 
     target: TargetMapping
@@ -168,6 +169,7 @@ class TableProgress:
     bad_rows: tuple[BadRow, ...] = ()
     cut: bool = False
     late: str = ""
+    named: bool = False
 
     @property
     def open(self) -> bool:

@@ -292,7 +292,9 @@ class TableReads:
                 self._stepped,
                 directory,
             )
-            everything = sweep.everything(table.swept, self.rows)
+            # Keys that a caller named are looked for without a sweep before: the count, up to a chunk, will do.
+            sizes = table.swept or (table.sizes.source if table.sizes else {})
+            everything = sweep.everything(sizes, self.rows)
             read = sweep.look(everything if table.grain_pieces is None else table.grain_pieces)
             columns, old_rows = new.columns, sweep.old_rows()
         table.grain_pieces = None if read.strays else tuple(read.pieces)

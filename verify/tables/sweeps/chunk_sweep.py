@@ -114,6 +114,12 @@ class Sweep(Pairing):
         finer = self._finer(left, max(1, self._rows // FINER))
         return [half.piece for half in self._pass(map(self._digest, finer), self._agrees)]
 
+    def unequal_of(self, pieces: Iterable[Piece]) -> list[Piece]:
+        """Returns those of some small pieces whose digests don't agree."""
+        left = [half.piece for half in self._pass(map(self._digest, pieces), self._agrees)]
+        self._seen.pieces = self._files
+        return left
+
     def take(self, other: Sweep) -> None:
         """Takes over what another sweep over other keys of the table has seen."""
         own, seen = self._seen, other._seen

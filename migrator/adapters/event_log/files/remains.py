@@ -26,6 +26,7 @@ _PARTS = {
     f"{_EVENT_LOG}.replaced": "event log that another machine overtook",
     f"{_EVENT_LOG}.damaged": "damaged event log",
     f"{_EVENT_LOG}.fresh": "event log that was never used",
+    "changed-keys": "list of changed keys",
 }
 _REQUESTS = "requests.json"
 _WORKING = frozenset(

@@ -6,10 +6,11 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from migrator.model.codecs.codec import checkpoint_to_json
@@ -162,8 +163,9 @@ class GrainProject:
         tables: list[str] | None = None,
         rounds: int = 12,
         step: Callable[[str], None] = lambda _: None,
+        only: Mapping[str, pa.Table] | None = None,
     ) -> VerifyResult:
-        """The judge's answer with so many rows in a chunk."""
+        """The judge's answer with so many rows in a chunk; of some keys alone."""
         sides = settings_of(self.old), settings_of(self.new)
         return verify(
             *sides,
@@ -176,6 +178,7 @@ class GrainProject:
             max_rounds=rounds,
             chunk_rows=rows,
             step=step,
+            only=only,
         )
 
     def table(self, name: str, rows: int, rounds: int = 12) -> TableResult:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import itertools
+from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
 from migrator.core import cutover as rules
 from migrator.errors import ConnectionFailed, CutoverError, FencedError
-from migrator.model.cutover.record import SWITCH, Phase, Record, Side, Wanted
+from migrator.model.codecs.cutover_codec import record_from_json, record_to_json
+from migrator.model.cutover.record import SWITCH, Phase, Record, Side, Verify, Wanted
 from migrator.run.cutover.conductor import Conductor
 from tests.unit.run.cutover.world import KilledError, World, plan_of
 
@@ -238,3 +241,148 @@ def test_the_new_side_is_lost_just_before_it_is_opened_and_the_old_one_opens_aga
     assert not world.sides[Side.OLD].fenced
     assert world.sides[Side.NEW].fenced
     assert "couldn't be reached before it was opened" in record(world).reason
+
+
+def test_rows_that_differ_undo_a_switch_and_nothing_else_was_opened() -> None:
+    world, leader = begun()
+    world.differs = Side.OLD
+    ask(world, Wanted.START)
+    conducted(world, leader, itertools.count())
+    assert (record(world).open_side, record(world).phase) == (Side.OLD, Phase.IDLE)
+    assert "rows differ" in record(world).reason
+    assert world.pointed == [], "nobody was sent to a side whose rows differ"
+    assert not world.sides[Side.OLD].fenced
+
+
+def test_a_comparison_that_was_given_up_by_name_is_left_out() -> None:
+    world, leader = begun(verify=Verify.NOTHING)
+    world.differs = Side.OLD
+    ask(world, Wanted.START)
+    conducted(world, leader, itertools.count())
+    assert record(world).open_side is Side.NEW
+    assert world.compared == []
+
+
+def test_a_comparison_goes_on_where_the_last_one_of_that_side_ended() -> None:
+    """Changes of one side are listed by its own stream: the two places have nothing to do with each other."""
+    world, leader = begun(verify_s=3.0)
+    for wanted in (Wanted.START, Wanted.BACK, Wanted.START, Wanted.BACK):
+        ask(world, wanted)
+        conducted(world, leader, itertools.count())
+    assert [side for side, *_ in world.compared] == [Side.OLD, Side.NEW, Side.OLD, Side.NEW]
+    ends: dict[Side, int] = dict.fromkeys(Side, 0)
+    for side, since, limit_s, all_of_it, upto in world.compared:
+        assert (since, limit_s, all_of_it) == (ends[side], 3.0, True)
+        ends[side] = upto
+    assert (record(world).equal_old, record(world).equal_new) == (ends[Side.OLD], ends[Side.NEW])
+    assert min(ends.values()) > 0
+    assert record_from_json(record_to_json(record(world))) == record(world)
+
+
+def test_a_record_of_a_version_without_comparisons_is_read() -> None:
+    world, _ = begun()
+    document = record_to_json(record(world))
+    for name in ("equal_old", "equal_new"):
+        del document[name]
+    for name in ("verify", "verify_s"):
+        del document["plan"][name]
+    assert record_from_json({**document, "format": 1}) == record(world)
+
+
+def test_a_side_opened_by_hand_is_never_joined_by_a_second_one() -> None:
+    """Killed at any step, either side opened with the printed SQL: the next leader opens nothing, and says why."""
+    for phase, by_hand in itertools.product((Phase.SWITCHING, Phase.OPENING, Phase.DRAINING), Side):
+        world, leader = begun(pause_s=20.0)
+        ask(world, Wanted.START)
+        while record(world).phase is not phase:
+            leader.look()
+        world.sides[by_hand].fenced = False
+        leader = world.led()
+        world.now_s += 100
+        for _ in range(20):
+            leader.look()
+            world.check_one_open()
+        if record(world).under_way:
+            assert f"migrator cutover opened {by_hand}" in record(world).reason
+            world.ask(rules.opened(record(world), by_hand))
+        conducted(world, leader, itertools.count())
+        assert (record(world).open_side, record(world).phase) == (by_hand, Phase.IDLE)
+        assert world.sides[by_hand.other].fenced
+        assert not world.sides[by_hand].fenced
+
+
+def test_the_new_sides_copy_is_brought_up_once_it_can_be_reached() -> None:
+    """An undo that had to do without it leaves an old copy there, by which the way there would hold back changes."""
+    world, leader = begun(pause_s=5.0)
+    ask(world, Wanted.START)
+    while record(world).phase is not Phase.SWITCHING:
+        leader.look()
+    world.unreachable = Side.NEW
+    for _ in range(20):
+        world.now_s += 1
+        with suppress(ConnectionFailed):
+            leader.look()
+    assert not world.sides[Side.OLD].fenced
+    assert world.copies[Side.NEW] != record(world)
+    world.unreachable = None
+    leader.look()
+    assert world.copies[Side.NEW] == record(world)
+
+
+def test_a_hook_that_fails_in_an_undo_is_called_once_after_the_side_is_open() -> None:
+    world, leader = begun(pause_s=5.0)
+    ask(world, Wanted.START)
+    while record(world).phase is not Phase.CHECKING:
+        leader.look()
+    world.now_s += 10
+    world.hook_fails = True
+    calls: list[bool] = []
+    world.called = lambda: calls.append(world.sides[Side.OLD].fenced)
+    conducted(world, leader, itertools.count())
+    assert calls == [False], "it was called while the side was closed, or again"
+    assert "the hook failed as well" in record(world).reason
+
+
+def test_a_word_is_taken_while_the_idle_side_cannot_be_fenced() -> None:
+    world, leader = begun()
+    world.sides[Side.NEW].fenced, world.sides[Side.NEW].held = False, True
+    ask(world, Wanted.START)
+    leader.look()
+    assert "the new side isn't fenced yet: somebody holds it" in record(world).reason
+    ask(world, Wanted.ABORT)
+    leader.look()
+    assert record(world).wanted is Wanted.NOTHING
+
+
+def test_writes_past_the_idle_sides_fence_are_named_before_anything_lags() -> None:
+    world, leader = begun()
+    world.sides[Side.NEW].commit(1)
+    world.lags = True
+    ask(world, Wanted.START)
+    leader.look()
+    assert "writes passed the fence of the new side" in record(world).reason
+    assert "cutover finish" in record(world).reason
+
+
+def test_a_plan_takes_anothers_place_only_where_its_fence_can_be_raised() -> None:
+    world, leader = begun()
+    plan = record(world).plan
+    rules.may_accept(None, plan)
+    rules.may_accept(record(world), replace(plan, pause_s=3.0, hook=""))
+    with pytest.raises(CutoverError, match="the fences of an accepted plan can't be changed"):
+        rules.may_accept(record(world), replace(plan, new=replace(plan.new, message="another")))
+    ask(world, Wanted.FINISH)
+    conducted(world, leader, itertools.count())
+    rules.may_accept(record(world), replace(plan, new=replace(plan.new, message="another")))
+
+
+def test_a_plan_cannot_be_accepted_once_the_old_side_was_given_up() -> None:
+    """Its record would say that the old side is open, whose rows are stale."""
+    world, leader = begun()
+    for wanted in (Wanted.START, Wanted.FINISH):
+        ask(world, wanted)
+        conducted(world, leader, itertools.count())
+    with pytest.raises(CutoverError, match="the old side was given up for good"):
+        rules.may_accept(record(world), record(world).plan)
+    with pytest.raises(CutoverError, match="no side has to be opened by hand"):
+        rules.opened(record(world), Side.OLD)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from migrator.errors import ConnectionFailed, CutoverError, FencedError
@@ -47,6 +47,7 @@ class SideInMemory:
     pending: list[int] = field(default_factory=list)
     fenced: bool = False
     leaky: bool = False
+    held: bool = False
 
     # -- ports.cutover.CutoverSide
 
@@ -69,6 +70,16 @@ class SideInMemory:
         waits = self.world.gate_closed(self.name) and across.applied < len(self.log)
         return "late" if waits else ""
 
+    def compare(self, since: int, limit_s: float, all_of_it: bool) -> int:
+        """All of it is equal, unless the world says otherwise."""
+        self.world.check(self)
+        self.world.check(self.world.sides[self.name.other])
+        if self.world.differs is self.name:
+            raise CutoverError("rows differ", cause="so it is", remedy="none")
+        upto = self.world.sides[self.name.other].applied
+        self.world.compared.append((self.name, since, limit_s, all_of_it, upto))
+        return upto
+
     def number(self) -> None:
         """Nothing is numbered here."""
 
@@ -79,8 +90,10 @@ class SideInMemory:
         raise AssertionError
 
     def raise_fence(self, plan: FencePlan, limit_s: float) -> FenceState:
-        """At once."""
+        """At once, unless somebody holds its tables."""
         self.world.check(self)
+        if self.held:
+            raise CutoverError("somebody holds it", retryable=True)
         self.fenced = True
         return self.state(plan)
 
@@ -146,6 +159,10 @@ class World:
     kill_at: int = -1
     given_up: list[int] = field(default_factory=list)
     lost_at: tuple[str, Side | None] = ("", None)
+    differs: Side | None = None
+    lags: bool = False
+    called: Callable[[], None] = lambda: None
+    compared: list[tuple[Side, int, float, bool, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.sides = {side: SideInMemory(side, self) for side in Side}
@@ -163,6 +180,7 @@ class World:
             self,
             self.epoch,
             lambda: self.given_up.append(self.epoch),
+            lambda _: "it lags" if self.lags else "",
             step=self.step,
             clock=lambda: self.now_s,
         )
@@ -201,6 +219,7 @@ class World:
 
     def call(self, side: Side, key: str, limit_s: float) -> None:
         """Points the application."""
+        self.called()
         if self.hook_fails:
             raise CutoverError("the hook failed", cause="so it is", remedy="none")
         self.pointed.append(side)
@@ -229,6 +248,14 @@ class World:
         if record.number != known.number + 1:
             raise CutoverError("changed meanwhile", retryable=True)
         self.copies[Side.OLD] = record
+
+    def bring_up(self, record: Record, epoch: int) -> None:
+        """The new side's copy, where it is older."""
+        self.check(self.sides[Side.NEW])
+        self.copies[Side.NEW] = record
+
+    def close(self) -> None:
+        """Nothing is held."""
 
     def ask(self, record: Record) -> None:
         """An operator's word."""

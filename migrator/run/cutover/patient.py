@@ -1,0 +1,122 @@
+"""Limits of time for what a cut-over asks the databases: a line that falls silent must not keep a side closed.
+
+A call that isn't answered is left behind in its thread. Whatever it does when it is answered after all may come late:
+it asks, it writes a version of the record that a newer one refuses, or it moves a sequence, which goes one way only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from migrator.connections.patience import SilentError, patiently
+from migrator.errors import ConnectionFailed
+from migrator.model.cutover.record import Record, Side
+from migrator.model.position import Position
+from migrator.ports.cutover import CutoverBook, CutoverSide
+
+SILENT_S = 10.0
+_SLOW_S = 30.0
+"""Seconds for what may take time: sequences wait for locks, and rows are read."""
+_Result = TypeVar("_Result")
+
+
+class PatientBook:
+    """A ``CutoverBook`` whose calls end.
+
+    Args:
+        make: makes one with connections of its own; called again where one was left behind.
+        silent_s: the longest wait for an answer.
+    """
+
+    def __init__(self, make: Callable[[], CutoverBook], silent_s: float = SILENT_S):
+        self._make, self._silent_s = make, silent_s
+        self._book = make()
+
+    def read(self) -> Record | None:
+        """See the port."""
+        return self._called(lambda book: book.read())
+
+    def write(self, record: Record, epoch: int) -> None:
+        """See the port."""
+        self._called(lambda book: book.write(record, epoch))
+
+    def write_old(self, record: Record, epoch: int) -> None:
+        """See the port."""
+        self._called(lambda book: book.write_old(record, epoch))
+
+    def bring_up(self, record: Record, epoch: int) -> None:
+        """See the port."""
+        self._called(lambda book: book.bring_up(record, epoch))
+
+    def ask(self, record: Record) -> None:
+        """See the port."""
+        self._called(lambda book: book.ask(record))
+
+    def close(self) -> None:
+        """See the port."""
+        self._called(lambda book: book.close())
+
+    def _called(self, call: Callable[[CutoverBook], _Result]) -> _Result:
+        book = self._book
+        try:
+            return answered(lambda: call(book), self._silent_s, "a side of the cut-over", book.close)
+        except ConnectionFailed as error:
+            if isinstance(error.__cause__, SilentError):
+                self._book = self._make()
+            raise
+
+
+class PatientSide:
+    """A ``CutoverSide`` whose calls end.
+
+    Args:
+        side: which one it is.
+        behind: does the work, with connections that no two calls share.
+        silent_s: the longest wait for an answer.
+    """
+
+    def __init__(self, side: Side, behind: CutoverSide, silent_s: float = SILENT_S):
+        self._name, self._behind, self._silent_s = f"the {side} side of the cut-over", behind, silent_s
+
+    def position(self) -> Position:
+        """See the port."""
+        return self._called(self._behind.position, self._silent_s)
+
+    def reached(self, position: Position) -> bool:
+        """See the port."""
+        return self._called(lambda: self._behind.reached(position), self._silent_s)
+
+    def passed(self) -> str:
+        """See the port."""
+        return self._called(self._behind.passed, self._silent_s)
+
+    def compare(self, since: int, limit_s: float, all_of_it: bool) -> int:
+        """See the port."""
+        return self._called(lambda: self._behind.compare(since, limit_s, all_of_it), limit_s + _SLOW_S)
+
+    def number(self) -> None:
+        """See the port."""
+        self._called(self._behind.number, max(self._silent_s, _SLOW_S))
+
+    def _called(self, call: Callable[[], _Result], limit_s: float) -> _Result:
+        return answered(call, limit_s, self._name)
+
+
+def answered(
+    call: Callable[[], _Result], limit_s: float, where: str, leave: Callable[[], None] = lambda: None
+) -> _Result:
+    """Returns what a call returns, and raises what it raises.
+
+    ``leave`` closes what a call left behind has used, once it returns. Raises ``ConnectionFailed`` past the limit.
+    """
+    try:
+        return patiently(call, limit_s, lambda: False, leave)
+    except SilentError as error:
+        raise ConnectionFailed(
+            "a database doesn't answer",
+            where=where,
+            cause=f"{error}: the line to it fell silent",
+            remedy="see the network between this machine and the server",
+            retryable=True,
+        ) from error

@@ -1,0 +1,149 @@
+"""The list of changed keys: complete, or known not to be; also after kills, takeovers and a full disk."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from migrator.adapters.event_log import changed_keys
+from migrator.adapters.event_log.changed_keys import ChangedKeysFiles, ChangedKeysRead
+from migrator.errors import EventLogError
+
+
+def keys(*numbers: int) -> pa.Table:
+    return pa.table({"id": pa.array(numbers, pa.int64()), "kind": [f"k{number}" for number in numbers]})
+
+
+def ids(found: pa.Table | None) -> list[int] | None:
+    return None if found is None else sorted(found["id"].to_pylist()) if found.num_rows else []
+
+
+def test_keys_are_those_of_later_segments_and_each_is_there_once(tmp_path: Path) -> None:
+    writer, reader = ChangedKeysFiles(tmp_path), ChangedKeysRead(tmp_path)
+    writer.begin(1, 0, 0)
+    for segment, numbers in ((1, (1, 2)), (2, (2, 3)), (3, (3,))):
+        writer.note(segment, "a", keys(*numbers))
+    writer.note(3, 'hostile "name"/../\n', keys(9))
+    assert ids(reader.since(0, "a", 1)) == [1, 2, 3]
+    assert ids(reader.since(1, "a", 1)) == [2, 3]
+    assert ids(reader.since(3, "a", 1)) == [], "read while it is written"
+    assert ids(reader.since(0, 'hostile "name"/../\n', 1)) == [9]
+    assert ids(reader.since(0, "b", 1)) == []
+
+
+def test_leaders_of_this_machine_go_on_and_another_machines_leave_a_gap(tmp_path: Path) -> None:
+    writer, reader = ChangedKeysFiles(tmp_path), ChangedKeysRead(tmp_path)
+    writer.begin(1, 0, 0)
+    writer.note(1, "a", keys(1))
+    ChangedKeysFiles(tmp_path).begin(2, 1, 1)  # the first one was killed: it closed nothing
+    assert ids(reader.since(0, "a", 2)) == [1]
+    assert reader.since(0, "a", 3) is None, "a leader of another machine has applied what isn't listed here"
+    later = ChangedKeysFiles(tmp_path)
+    later.begin(4, 7, 3)
+    later.note(8, "a", keys(5))
+    assert reader.since(6, "a", 4) is None
+    assert ids(reader.since(7, "a", 4)) == [5]
+
+
+def test_a_list_that_begins_late_reaches_back_no_further(tmp_path: Path) -> None:
+    """As after an upgrade from a version that listed nothing, or a state folder that was lost."""
+    writer, reader = ChangedKeysFiles(tmp_path), ChangedKeysRead(tmp_path)
+    writer.begin(5, 40, 4)
+    writer.note(41, "a", keys(1))
+    assert reader.since(39, "a", 5) is None
+    assert ids(reader.since(40, "a", 5)) == [1]
+    assert ChangedKeysRead(tmp_path / "lost").since(40, "a", 5) is None
+
+
+def test_rows_whose_keys_nobody_listed_are_known_to_be_missing(tmp_path: Path) -> None:
+    writer, reader = ChangedKeysFiles(tmp_path), ChangedKeysRead(tmp_path)
+    writer.begin(1, 0, 0)
+    writer.unknown(4, "a")
+    writer.note(5, "a", keys(1))
+    assert reader.since(3, "a", 1) is None
+    assert ids(reader.since(4, "a", 1)) == [1]
+    assert ids(reader.since(0, "b", 1)) == []
+
+
+def test_a_message_that_is_torn_was_never_applied(tmp_path: Path) -> None:
+    """Cut anywhere, what is left is a beginning of what was listed."""
+    writer = ChangedKeysFiles(tmp_path)
+    writer.begin(1, 0, 0)
+    for segment in range(1, 6):
+        writer.note(segment, "a", keys(segment))
+    (path,) = tmp_path.glob("*/*.arrows")
+    content = path.read_bytes()
+    lengths = set()
+    for cut in range(len(content) + 1):
+        path.write_bytes(content[:cut])
+        found = ids(ChangedKeysRead(tmp_path).since(0, "a", 1))
+        assert found == list(range(1, len(found or []) + 1))
+        lengths.add(len(found or []))
+    assert lengths == set(range(6))
+
+
+def test_a_list_that_grows_too_long_forgets_its_beginning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changed_keys, "PARTS_MAX", 3)
+    writer, reader = ChangedKeysFiles(tmp_path, part_bytes=1), ChangedKeysRead(tmp_path)
+    writer.begin(1, 0, 0)
+    for segment in range(1, 8):
+        writer.note(segment, "a", keys(segment))
+    assert reader.since(0, "a", 1) is None
+    assert ids(reader.since(5, "a", 1)) == [6, 7]
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_parts_of_two_boots_do_not_join(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A power cut may have taken lines that weren't on the disk yet."""
+    writer, reader = ChangedKeysFiles(tmp_path), ChangedKeysRead(tmp_path)
+    writer.begin(1, 0, 0)
+    writer.note(1, "a", keys(1))
+    monkeypatch.setattr(changed_keys, "_boot", lambda: "another")
+    writer.begin(2, 1, 1)
+    assert reader.since(0, "a", 2) is None
+    assert ids(reader.since(1, "a", 2)) == []
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"format": 2}', '{"format": 1, "epoch": 1}', "\0"])
+def test_a_head_that_is_damaged_or_newer_lists_nothing(tmp_path: Path, content: str) -> None:
+    ChangedKeysFiles(tmp_path).begin(1, 0, 0)
+    (head,) = tmp_path.glob("*/begun.json")
+    head.write_text(content)
+    assert ChangedKeysRead(tmp_path).since(0, "a", 1) is None
+
+
+def test_what_the_disk_refuses_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(EventLogError, match="the list of changed keys can't be written or read"):
+        ChangedKeysFiles(tmp_path / "file" / "below").begin(1, 0, 0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_key_is_ever_missing(tmp_path: Path, seed: int) -> None:
+    """Random leaders, kills and batches that are applied again: what is returned has all applied keys, or is None."""
+    chance, reader = random.Random(seed), ChangedKeysRead(tmp_path)
+    applied: list[tuple[int, int]] = []
+    segment = epoch = 0
+    for _ in range(6):
+        before, epoch = epoch, epoch + 1
+        if chance.random() < 0.3:  # another machine leads for a while
+            applied.append((segment := segment + 1, chance.randrange(50)))
+            before, epoch = epoch, epoch + 1
+        writer = ChangedKeysFiles(tmp_path, part_bytes=chance.choice((1, 1 << 20)))
+        writer.begin(epoch, segment, before)
+        for _ in range(chance.randrange(5)):
+            key = chance.randrange(50)
+            for table in ("a", "b"):
+                writer.note(segment + 1, table, keys(key))
+            if chance.random() < 0.2:
+                break  # killed before it was applied
+            applied.append((segment := segment + 1, key))
+        for since in range(segment + 1):
+            for table in ("a", "b"):
+                found = ids(reader.since(since, table, epoch))
+                assert found is None or {key for at, key in applied if at > since} <= set(found)
