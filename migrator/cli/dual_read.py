@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import click
@@ -10,7 +11,8 @@ from migrator.cli.options import SECONDS, config_option
 from migrator.cli.verify import EXIT_CODES
 from migrator.config import project as configuration
 from migrator.config.engines import ENGINES
-from migrator.wiring.judge import sides
+from migrator.wiring.gates.judge import sides
+from migrator.wiring.gates.reads import keep_reads
 from verify.dual_read.queries import load_queries
 from verify.dual_read.query_log import FORMATS
 from verify.dual_read.report import text_report, write_reports
@@ -74,19 +76,20 @@ def run(
 ) -> int:
     """Compare the answers to the pairs of queries in the file QUERIES, while both sides change.
 
-    Writes nothing on either side.
+    Writes nothing on either side. What was found is kept for the gate of `migrator cutover reads`.
     """
-    settings = configuration.load(config)
+    settings, began_s, pairs = configuration.load(config), time.time(), load_queries(queries)
     form = log_format or ENGINES[settings.source.kind].query_log
     result = compare(
         *sides(settings),
         settings.name,
-        load_queries(queries),
+        pairs,
         Plan(limit, repeat, workers, seed, wait_s, timeout_s),
         CapturedLog(log_file, form) if log_file else None,
     )
     settings.reports().mkdir(parents=True, exist_ok=True)
     write_reports(result, settings.reports())
     click.echo(text_report(result))
+    keep_reads(settings, queries, pairs, result.pairs, began_s)
     click.echo(f"reports: {settings.reports()}/dual-read.html, dual-read.json, dual-read.xml, dual-read.txt")
     return EXIT_CODES[result.verdict]

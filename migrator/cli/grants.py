@@ -13,7 +13,7 @@ from migrator.config.project import Settings
 from migrator.model.grants import Grants
 from migrator.run.analysed import source_tables
 from migrator.wiring import parts as wiring
-from migrator.wiring.judge import sides
+from migrator.wiring.gates.judge import sides
 from verify.dual_read.engines import source_grants, target_grants
 
 

@@ -19,7 +19,7 @@ from migrator.errors import MigratorError, VerifyError
 from migrator.run.failure import Stopping
 from migrator.wiring import parts as wiring
 from migrator.wiring import target as wiring_target
-from migrator.wiring.judge import sides
+from migrator.wiring.gates.judge import sides
 from migrator.wiring.spark import spark
 from verify.tables.continuous import DEFAULT_RATE, Rotation
 from verify.tables.coverage import Coverage, note_coverage, read_coverage

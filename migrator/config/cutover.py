@@ -8,6 +8,7 @@ from typing import Any
 
 from migrator.config.secret import Secrets, settings_of
 from migrator.config.setting import Setting
+from migrator.model.cutover.reads import ReadsLimits
 from migrator.model.cutover.record import Verify
 from migrator.model.server import Server
 
@@ -46,6 +47,21 @@ SETTINGS = {
         str,
         "command or URL that points the application at a side"
         " ([The hook](how-to/cut-over.md#the-hook)); empty: it finds its way by itself",
+    ),
+    "reads_hook": Setting(
+        str,
+        "command or URL that points reads alone ([Reads first](how-to/cut-over.md#reads-first)); may be the same as"
+        " `hook`, if that looks at `MIGRATOR_WHAT`; empty: they go with the writes",
+    ),
+    "reads_comparisons": Setting(
+        int,
+        "settled comparisons of a dual read that each pair of queries needs before reads go to the new side",
+        100,
+    ),
+    "reads_slower": Setting(
+        float,
+        "reads stay on the old side while the new one's p99 of any pair is more than so many times the old one's",
+        2.0,
     ),
     "hook_s": Setting(float, "seconds that the hook may take", 30.0),
     "pause_s": Setting(
@@ -105,6 +121,8 @@ class CutoverSettings:
     max_lag_s: float
     verify: Verify
     verify_s: float
+    reads_hook: str
+    reads: ReadsLimits
 
 
 def cutover_of(
@@ -121,7 +139,15 @@ def cutover_of(
         problem: takes a setting's name and what is wrong with it.
         secrets: reads the section's passwords.
     """
-    for name in ("hook_s", "pause_s", "grace_s", "max_lag_s", "verify_s"):
+    for name in (
+        "hook_s",
+        "pause_s",
+        "grace_s",
+        "max_lag_s",
+        "verify_s",
+        "reads_comparisons",
+        "reads_slower",
+    ):
         if get(name) <= 0:
             problem(name, f"{get(name)!r} is not above 0")
     for name in (*(f"{side}_fence" for side in _SIDES), "transactions", "verify"):
@@ -143,6 +169,8 @@ def cutover_of(
         float(get("max_lag_s")),
         Verify(get("verify")) if get("verify") in set(Verify) else Verify.CHANGED,
         float(get("verify_s")),
+        str(get("reads_hook")),
+        ReadsLimits(int(get("reads_comparisons")), float(get("reads_slower"))),
     )
 
 

@@ -24,7 +24,53 @@ def asked(record: Record, wanted: Wanted) -> Record:
         raise _not_now(record, wanted, f"{record.wanted or record.phase} is under way")
     if record.open_side is not _SIDES.get(wanted, record.open_side):
         raise _not_now(record, wanted, f"the {record.open_side} side is open")
+    if wanted is Wanted.FINISH and {record.reads, record.reads_wanted or record.reads} != {record.open_side}:
+        why = f"reads go to the other side: `migrator cutover reads --to {record.open_side}` first"
+        raise _not_now(record, wanted, why)
     return record.changed(wanted=wanted, reason="")
+
+
+def asked_reads(record: Record, side: Side, gate: str) -> Record:
+    """Returns the record with an operator's word about reads.
+
+    Reads go back to the old side, and to whichever side is open, whatever is under way.
+
+    Args:
+        record: of the cut-over.
+        side: where reads are to go.
+        gate: why the gate of reads isn't met; empty where it is.
+
+    Raises ``CutoverError`` where they can't go there.
+    """
+    if record.phase in (Phase.FINISHING, Phase.FINISHED):
+        raise CutoverError(
+            "reads can't be pointed any more",
+            cause="the cut-over was finished: a new plan has to be accepted first",
+            remedy="look at `migrator cutover status`",
+        )
+    if not record.plan.reads_hook:
+        raise CutoverError(
+            "reads can't be pointed alone",
+            cause="the plan that was accepted has no hook for them: they go with the writes",
+            remedy="set reads_hook in [cutover], then `migrator cutover plan --accept`",
+        )
+    if gate and side is Side.NEW and record.open_side is Side.OLD:
+        raise CutoverError(
+            "reads can't go to the new side yet", cause=gate, remedy="look at `migrator cutover reads`"
+        )
+    return record.changed(reads_wanted=side, reads_turn=record.reads_turn + 1, reads_said="")
+
+
+def reads_pointed(record: Record, why_not: str) -> Record:
+    """Returns the record behind a call of the hook for reads; ``why_not``: they stay where they were."""
+    if why_not:
+        return record.changed(reads_wanted=None, reads_said=why_not)
+    return record.changed(reads=record.reads_wanted, reads_wanted=None, follows=False)
+
+
+def reads_after_undo(record: Record) -> Side:
+    """Returns where reads belong once the switch under way is undone."""
+    return record.open_side if record.follows else record.reads
 
 
 def begun(record: Record, now_s: float) -> Record:
@@ -35,6 +81,7 @@ def begun(record: Record, now_s: float) -> Record:
         wanted=Wanted.NOTHING,
         since_s=now_s,
         hooked=False,
+        follows=False,
         reason="",
         took=(),
     )
@@ -55,11 +102,22 @@ def stepped(record: Record, seconds: float, equal: int | None = None) -> Record:
         )
     if record.phase is SWITCH[-1]:
         return record.changed(
-            phase=Phase.IDLE, open_side=record.opens, reason="", took=took, wanted=Wanted.NOTHING
+            phase=Phase.IDLE,
+            open_side=record.opens,
+            follows=False,
+            reason="",
+            took=took,
+            wanted=Wanted.NOTHING,
         )
     following = SWITCH[SWITCH.index(record.phase) + 1]
+    points = following is Phase.SWITCHING
     return record.changed(
-        phase=following, hooked=record.hooked or following is Phase.SWITCHING, reason="", took=took
+        phase=following,
+        hooked=record.hooked or points,
+        follows=record.reads is not record.opens if points else record.follows,
+        reads=record.opens if record.phase is Phase.SWITCHING else record.reads,
+        reason="",
+        took=took,
     )
 
 
@@ -86,7 +144,9 @@ def undone(record: Record, hook_failed: str = "") -> Record:
     ``hook_failed``: how the hook failed that was to point the application back; empty: it didn't.
     """
     more = f" (the hook failed as well: {hook_failed})" if hook_failed else ""
-    return record.changed(phase=Phase.IDLE, reason=f"{record.reason}{more}")
+    return record.changed(
+        phase=Phase.IDLE, reason=f"{record.reason}{more}", reads=reads_after_undo(record), follows=False
+    )
 
 
 def may_accept(record: Record | None, plan: CutoverPlan) -> None:
@@ -99,11 +159,13 @@ def may_accept(record: Record | None, plan: CutoverPlan) -> None:
             cause="a cut-over was finished while the new side was open: nothing written there since was carried back",
             remedy="look at `migrator cutover status`; to go back takes a migration of its own, from the new side",
         )
-    if record.under_way or record.wanted is not Wanted.NOTHING or record.open_side is Side.NEW:
+    busy = record.under_way or record.wanted is not Wanted.NOTHING
+    if busy or Side.NEW in (record.open_side, record.reads):
         raise CutoverError(
             "the plan can't be changed now",
-            cause=f"the {record.open_side} side is open, {record.wanted or record.phase} is under way",
-            remedy="look at `migrator cutover status`: a plan is changed while the old side is open",
+            cause=f"the {record.open_side} side is open, reads go to the {record.reads} one,"
+            f" {record.wanted or record.phase} is under way",
+            remedy="look at `migrator cutover status`: a plan is changed while the old side is open, and read",
         )
     if (plan.old, plan.new) != (record.plan.old, record.plan.new):
         raise CutoverError(

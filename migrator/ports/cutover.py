@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from migrator.model.cutover.record import Record, Side
+from migrator.model.cutover.record import Record, Side, What
 from migrator.model.position import Position
 
 
@@ -79,12 +79,13 @@ class CutoverSide(Protocol):
 class Hook(Protocol):
     """The way by which the application is pointed at a side."""
 
-    def call(self, side: Side, key: str, limit_s: float) -> None:
+    def call(self, side: Side, key: str, limit_s: float, what: What = What.WRITES) -> None:
         """Points it there. Raises ``CutoverError`` where it doesn't, with what was said.
 
         Args:
             side: the side that is about to be open.
             key: names this call: called again with the same one, it has nothing more to do.
             limit_s: how long it may take.
+            what: what of its queries.
         """
         ...

@@ -81,6 +81,8 @@ POINTS: Mapping[str, str] = MappingProxyType(
         "fence.raised": "the fence is up, by what the server says; its plan's owner doesn't know yet",
         "fence.opening": "the fence is about to be opened, nothing of it is removed yet",
         "fence.opened": "everything is as it was before the fence, its notes are gone",
+        "cutover.reads": "an operator's word about reads is heard: their hook comes next",
+        "cutover.reads_done": "the hook for reads has answered: the record comes next",
         "cutover.begun": "an operator's word is heard, and both ways keep up: the record of the switch comes next",
         **{
             f"cutover.{phase}": f"the record says that step {phase} of a cut-over is taken"

@@ -14,7 +14,7 @@ from migrator.config.project import Settings
 from migrator.config.way_back import has_way_back, way_back
 from migrator.errors import ConfigError, CutoverError, FencedError, MigratorError
 from migrator.model.cutover.fence import FenceKind, FencePlan, Survey
-from migrator.model.cutover.record import CutoverPlan, Phase, Record, Side, Verify
+from migrator.model.cutover.record import CutoverPlan, Phase, Record, Side, Verify, What
 from migrator.model.finding import Finding
 from migrator.model.table import TableId
 from migrator.ports.cutover import CutoverSide
@@ -33,7 +33,7 @@ from migrator.schema.cutovers import Book, Copy
 from migrator.wiring import parts as wiring
 from migrator.wiring.coordination import look
 from migrator.wiring.fences import source_fence, target_fence
-from migrator.wiring.judge import ChangedRows
+from migrator.wiring.gates.judge import ChangedRows
 from migrator.wiring.source import source_numbers, source_remains
 from migrator.wiring.spark import spark
 from migrator.wiring.target import peek, target_database, target_remains
@@ -115,6 +115,7 @@ def planned(settings: Settings) -> tuple[CutoverPlan, dict[Side, Survey]]:
         chosen.end_transactions,
         chosen.verify,
         chosen.verify_s,
+        chosen.reads_hook,
     )
     return plan, surveys
 
@@ -169,7 +170,7 @@ def _conduct(
         kept,
         Sides(fences(settings, step), sides),
         SwitchHook(
-            cutover_settings(settings).hook,
+            {What.WRITES: cutover_settings(settings).hook, What.READS: cutover_settings(settings).reads_hook},
             settings.name,
             {Side.OLD: settings.source, Side.NEW: settings.target},
         ),

@@ -34,7 +34,7 @@ from migrator.errors import MigratorError
 from migrator.run.failure import Stopping
 from migrator.run.migration import Migration
 from migrator.run.progress import Snapshot
-from migrator.wiring.judge import sides
+from migrator.wiring.gates.judge import sides
 from scenarios.bench.bed import Bed, Report, Watch, fresh
 from scenarios.bench.orders.old_schema import create
 from scenarios.bench.pipeline import PROJECT

@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from migrator.adapters.event_log.files.places import StoredPlace
 from migrator.columnar.types import image_schema
+from migrator.model.cutover.reads import ReadShape
 from migrator.model.hint import Hint
 from migrator.model.position import Position
 from migrator.model.progress import (
@@ -94,6 +95,7 @@ BOOK = RequestBook(
 )
 HINT = Hint(3, 1, 42, 9_999, CHECKPOINT, "a note", ("a warning",))
 PLACE = StoredPlace("json:/x", False, ReaderPlace(1, 1, 3, 1, ("item",), 17, "0f"))
+READS = (ReadShape("/p/queries.yaml", "0a", "orders", "0b", "0c", 1.5, 100, 7, 1, 1, 0.5, 1.5, 0.5, 1.5),)
 IMAGES = pa.Table.from_pylist(
     [
         {"__position": 23456789, "__index": 0, "__sign": sign, "id": 7, "name": name, "price": None}

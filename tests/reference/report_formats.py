@@ -9,7 +9,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tests.reference import records
+from migrator.model.codecs.reads_codec import reads_to_json
+from migrator.model.cutover.reads import ReadShape
+from tests.reference import full, records
 from tests.reference.blocks import table
 from tests.reference.records import Document, as_json
 from verify.tables.coverage import Coverage, TableCoverage, write_coverage
@@ -30,7 +32,18 @@ def lines() -> Iterator[str]:
         yield from _schema(file, json.loads((SCHEMAS / f"{name}.schema.json").read_text("utf-8")))
         if name == "verify":
             yield from _differing()
+    yield from _dual_reads()
     yield from _coverage()
+
+
+def _dual_reads() -> Iterator[str]:
+    told = (
+        "Results of dual reads in the state folder, for [the gate of reads](../how-to/cut-over.md#reads-first):"
+        " `format` (1) and `shapes`, a list:"
+    )
+    yield from ("## reads.json", "", told, "")
+    (document,) = reads_to_json(full.READS)["shapes"]
+    yield from records.lines(Document("Result of a pair of queries", document, ReadShape))
 
 
 def _schema(file: str, schema: Mapping[str, Any]) -> Iterator[str]:

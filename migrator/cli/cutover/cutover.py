@@ -1,4 +1,4 @@
-"""``migrator cutover plan | start | status | abort | back | finish | opened``."""
+"""``migrator cutover plan | reads | start | status | abort | back | finish | opened``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from pathlib import Path
 import click
 
 from migrator.cli.check import print_finding
+from migrator.cli.cutover.accepted import accepted as _known
+from migrator.cli.cutover.reads import print_gate, reads, reads_line
 from migrator.cli.kept import keep, reason_option
 from migrator.cli.options import SECONDS, OnSpark, config_option, on_spark
 from migrator.cli.reverse.check import round_trips
@@ -18,7 +20,7 @@ from migrator.config import project as configuration
 from migrator.config.project import Settings
 from migrator.config.way_back import way_back
 from migrator.core import cutover as rules
-from migrator.errors import CutoverError, MigratorError
+from migrator.errors import MigratorError
 from migrator.model.codecs.cutover_codec import record_to_json
 from migrator.model.cutover.fence import Survey
 from migrator.model.cutover.record import CutoverPlan, Phase, Record, Side, Verify, Wanted
@@ -29,7 +31,8 @@ from migrator.schema.cutovers import Book
 from migrator.wiring import cutover as wiring
 from migrator.wiring import parts as wiring_parts
 from migrator.wiring.coordination import processes
-from migrator.wiring.judge import verdicts
+from migrator.wiring.gates.judge import verdicts
+from migrator.wiring.gates.reads import reads_gate
 from migrator.wiring.revisions import prepare_both
 
 _LOOK_S = 0.2
@@ -85,6 +88,8 @@ def plan(project: OnSpark, rows: int, accepted: bool, reason: str) -> int:
             click.echo(statement)
     click.echo(f"\nhook: {found.hook or 'none'}; a pause of more than {found.pause_s:g} s is undone")
     _print_verdicts(settings, found)
+    click.echo(f"reads first, by {found.reads_hook}:" if found.reads_hook else "reads go with the writes:")
+    print_gate(reads_gate(settings))
     if fatal:
         click.echo(f"{fatal} refusal(s): this can't be accepted")
         return 2
@@ -163,16 +168,6 @@ def _asking(wanted: Wanted, settings: Settings, wait_s: float) -> int:
         with_book.close()
 
 
-def _known(with_book: Book) -> Record:
-    record = with_book.read()
-    if record is None:
-        raise CutoverError(
-            "no plan of a cut-over was accepted",
-            remedy="look at `migrator cutover plan`, then `migrator cutover plan --accept`",
-        )
-    return record
-
-
 def _followed(with_book: Book, before: Record, wanted: Wanted, settings: Settings, wait_s: float) -> int:
     goal = {
         Wanted.START: Side.NEW,
@@ -236,6 +231,7 @@ def _command(wanted: Wanted, text: str) -> Callable[[Path, str, float], int]:
     return asking
 
 
+cutover.add_command(reads)
 start = _command(
     Wanted.START,
     "Fence the old side, bring over what it has, and open the new one; undone by itself past its time limit.",
@@ -293,6 +289,7 @@ def status(config: Path, as_json: bool) -> int:
         click.echo("no plan of a cut-over was accepted")
         return 0
     click.echo(f"{_line(record)}{_nobody_leads(settings)}")
+    click.echo(reads_line(record))
     both = wiring.fences(settings)
     for side in Side:
         fence = record.plan.fence(side)

@@ -11,7 +11,8 @@ from migrator.model.cutover.record import CutoverPlan, Phase, Record, Side, Took
 from migrator.model.table import TableId
 
 CUTOVER_FORMAT = 2
-"""1 knows nothing of comparisons: neither their settings, nor how far they came."""
+"""Number of the record's layout. Format 1 knew no reads apart from writes: they were where the writes are; and no
+comparisons: neither their settings, nor how far they came."""
 
 
 def record_to_json(record: Record) -> dict[str, Any]:
@@ -30,6 +31,11 @@ def record_to_json(record: Record) -> dict[str, Any]:
         "took": [[one.phase.value, one.seconds] for one in record.took],
         "equal_old": record.equal_old,
         "equal_new": record.equal_new,
+        "reads": record.reads.value,
+        "reads_wanted": None if record.reads_wanted is None else record.reads_wanted.value,
+        "reads_turn": record.reads_turn,
+        "reads_said": record.reads_said,
+        "follows": record.follows,
         "plan": {
             "old": _fence(plan.old),
             "new": _fence(plan.new),
@@ -40,6 +46,7 @@ def record_to_json(record: Record) -> dict[str, Any]:
             "end_transactions": plan.end_transactions,
             "verify": plan.verify.value,
             "verify_s": plan.verify_s,
+            "reads_hook": plan.reads_hook,
         },
     }
 
@@ -48,6 +55,7 @@ def record_from_json(document: Mapping[str, Any]) -> Record:
     """Inverse of ``record_to_json``. Raises ``FormatError`` for a newer version's, or one that makes no sense."""
     try:
         check_number("cut-over", int(document["format"]), CUTOVER_FORMAT)
+        reads_wanted = document.get("reads_wanted")
         return Record(
             _to_plan(document["plan"]),
             number=int(document["number"]),
@@ -61,6 +69,11 @@ def record_from_json(document: Mapping[str, Any]) -> Record:
             took=tuple(Took(Phase(phase), float(seconds)) for phase, seconds in document["took"]),
             equal_old=int(document.get("equal_old", 0)),
             equal_new=int(document.get("equal_new", 0)),
+            reads=Side(document.get("reads", document["open_side"])),
+            reads_wanted=None if reads_wanted is None else Side(reads_wanted),
+            reads_turn=int(document.get("reads_turn", 0)),
+            reads_said=str(document.get("reads_said", "")),
+            follows=bool(document.get("follows", False)),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise damaged("cut-over", error) from error
@@ -77,6 +90,7 @@ def _to_plan(document: Mapping[str, Any]) -> CutoverPlan:
         end_transactions=bool(document["end_transactions"]),
         verify=Verify(document.get("verify", Verify.CHANGED)),
         verify_s=float(document.get("verify_s", 10.0)),
+        reads_hook=str(document.get("reads_hook", "")),
     )
 
 

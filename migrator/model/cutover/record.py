@@ -76,6 +76,14 @@ class Verify(StrEnum):
     NOTHING = "nothing"
 
 
+class What(StrEnum):
+    """The part of an application's queries that a hook points."""
+
+    WRITES = "writes"
+    """Writes, and reads with them where no hook points reads alone."""
+    READS = "reads"
+
+
 class Wanted(StrEnum):
     """The word of an operator that the machine hasn't acted on yet."""
 
@@ -99,6 +107,7 @@ class CutoverPlan:
         end_transactions: whether those that are still open then are ended; else the switch is undone.
         verify: which changes must be equal before the other side is opened.
         verify_s: seconds that their comparison may take while nobody can write.
+        reads_hook: command or URL that points reads alone; empty: they go with the writes.
     """
 
     old: FencePlan
@@ -110,6 +119,7 @@ class CutoverPlan:
     end_transactions: bool = False
     verify: Verify = Verify.CHANGED
     verify_s: float = 10.0
+    reads_hook: str = ""
 
     def fence(self, side: Side) -> FencePlan:
         """Returns the fence of a side."""
@@ -142,6 +152,11 @@ class Record:
         equal_old: the segment of the way there up to which everything that changed on the old side was found equal
             by a switch; 0: none has found anything.
         equal_new: the same of the way back, and of the new side.
+        reads: where reads go.
+        reads_wanted: where an operator wants them; None: nobody has said anything since they were pointed last.
+        reads_turn: counts what was said about reads.
+        reads_said: why they couldn't be pointed there.
+        follows: whether the switch under way takes reads along, so that an undo has to take them back.
     """
 
     plan: CutoverPlan
@@ -156,6 +171,11 @@ class Record:
     took: tuple[Took, ...] = ()
     equal_old: int = 0
     equal_new: int = 0
+    reads: Side = Side.OLD
+    reads_wanted: Side | None = None
+    reads_turn: int = 0
+    reads_said: str = ""
+    follows: bool = False
 
     @property
     def opens(self) -> Side:

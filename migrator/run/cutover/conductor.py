@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from migrator.core import cutover as rules
 from migrator.errors import ConnectionFailed, CutoverError, MigratorError
 from migrator.model.cutover.fence import Standing
-from migrator.model.cutover.record import UNDONE, Phase, Record, Side, Verify, Wanted
+from migrator.model.cutover.record import UNDONE, Phase, Record, Side, Verify, Wanted, What
 from migrator.model.position import Position
 from migrator.ports.cutover import CutoverBook, CutoverSide, Hook
 from migrator.ports.fence import Fence
@@ -89,6 +89,8 @@ class Conductor:
             return _IDLE_S
         if why := rules.due_to_undo(record, self.clock()):
             record = self._written(rules.undoing(record, why))
+        if record.reads_wanted is not None and record.phase is not Phase.SWITCHING:
+            record = self._reads_pointed(record, record.reads_wanted)
         try:
             return self._idle(record) if record.phase is Phase.IDLE else self._taken(record)
         except CutoverError as error:
@@ -138,6 +140,20 @@ class Conductor:
             f"writes passed the fence of the {record.opens} side: {passed}. Give the plan up (`migrator cutover"
             " finish`), have `migrator verify` and `migrator repair` put those rows right, then accept a new plan"
         )
+
+    def _reads_pointed(self, record: Record, side: Side) -> Record:
+        """Points reads where an operator wants them, whatever step is under way."""
+        # A side that lags would show everybody an old state; the old side always shows the state that holds, or had.
+        why_not = self.ready(record) if side is Side.NEW and record.open_side is Side.OLD else ""
+        self.step("cutover.reads")
+        if not why_not:
+            try:
+                key = f"reads-{record.reads_turn}-{side}"
+                self.hook.call(side, key, record.plan.hook_s, What.READS)
+            except CutoverError as error:
+                why_not = str(error)
+        self.step("cutover.reads_done")
+        return self._written(rules.reads_pointed(record, why_not))
 
     def _taken(self, record: Record) -> float:
         now = time.monotonic()
@@ -226,6 +242,8 @@ class Conductor:
 
     def _switch(self, record: Record) -> bool:
         self._hook(record, record.opens)
+        if record.follows:
+            self._reads_hook(record, record.opens)
         return True
 
     def _check(self, record: Record) -> bool:
@@ -253,6 +271,7 @@ class Conductor:
         if record.hooked:
             try:
                 self._hook(record, side)
+                self._reads_hook(record, rules.reads_after_undo(record))
             except CutoverError as error:
                 self._under_way.hook_failed = error.what
         return True
@@ -292,6 +311,11 @@ class Conductor:
     def _hook(self, record: Record, side: Side) -> None:
         if record.plan.hook:
             self.hook.call(side, f"{record.turn}-{side}", record.plan.hook_s)
+
+    def _reads_hook(self, record: Record, side: Side) -> None:
+        if record.plan.reads_hook:
+            key = f"{record.turn}-{side}-reads"
+            self.hook.call(side, key, record.plan.hook_s, What.READS)
 
     def _waits_for(self, record: Record, reason: str) -> None:
         """Has onlookers know what a step waits for."""

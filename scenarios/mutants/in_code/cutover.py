@@ -5,6 +5,8 @@ from __future__ import annotations
 from scenarios.mutants.in_code.change import mutants_of
 
 _MACHINE = ("tests/unit/run/cutover/test_conductor.py",)
+_READS = ("tests/unit/run/cutover/test_reads.py",)
+_GATE = ("tests/unit/core/test_reads_gate.py",)
 _ECHOES = (
     "tests/integration/cutover/test_both_ways.py::test_changes_go_both_ways_and_none_comes_back[pg-pg]",
 )
@@ -120,7 +122,88 @@ CUTOVER = (
             "if record.phase not in UNDONE and record.wanted is Wanted.NOTHING:",
             "if False:",
         ),
-        ("the sides don't change", "phase=Phase.IDLE, open_side=record.opens,", "phase=Phase.IDLE,"),
+        ("the sides don't change", "            open_side=record.opens,\n", ""),
+    ),
+    *mutants_of(
+        "migrator/core/reads_gate.py",
+        _GATE,
+        ("wrong answers are passed over", "    if shape.wrong:", "    if False:"),
+        ("what is unknown is taken for equal", "    if shape.unknown:", "    if False:"),
+        ("few comparisons are enough", "    if shape.settled < limits.comparisons:", "    if False:"),
+        (
+            "the new side may be as slow as it is",
+            "    if shape.new_p99_ms > max(limits.slower * shape.old_p99_ms, _SLOW_MS_MIN):",
+            "    if False:",
+        ),
+        (
+            "another mapping's results count",
+            "    if shape.at_s and shape.mapping != mapping:",
+            "    if False:",
+        ),
+        (
+            "queries that weren't asked count",
+            "    if shape.content != contents.get(shape.file):",
+            "    if False:",
+        ),
+        ("nothing kept is a proof", "    if not shapes:\n", "    if False:\n"),
+        (
+            "results of other queries count",
+            "if shape.at_s or before is None or before.queries != shape.queries:",
+            "if shape.at_s or before is None:",
+        ),
+    ),
+    *mutants_of(
+        "migrator/core/cutover.py",
+        _READS,
+        (
+            "the gate holds reads on the new side",
+            "    if gate and side is Side.NEW and record.open_side is Side.OLD:",
+            "    if gate:",
+        ),
+        (
+            "the gate holds nothing",
+            "    if gate and side is Side.NEW and record.open_side is Side.OLD:",
+            "    if False:",
+        ),
+        (
+            "an undo leaves reads where the switch took them",
+            "    return record.open_side if record.follows else record.reads",
+            "    return record.reads",
+        ),
+        (
+            "an undo takes back reads that were there before",
+            "    return record.open_side if record.follows else record.reads",
+            "    return record.open_side",
+        ),
+        (
+            "a plan is finished while reads are elsewhere",
+            "    if wanted is Wanted.FINISH and {record.reads, record.reads_wanted or record.reads} != {record.open_side}:",
+            "    if False:",
+        ),
+    ),
+    *mutants_of(
+        "migrator/run/cutover/conductor.py",
+        _READS,
+        (
+            "reads stay behind",
+            "        if record.follows:\n            self._reads_hook(record, record.opens)\n",
+            "",
+        ),
+        (
+            "reads wait for the switch under way",
+            "record.reads_wanted is not None and record.phase is not Phase.SWITCHING",
+            "record.reads_wanted is not None and record.phase is Phase.IDLE",
+        ),
+        (
+            "reads go to a side that lags",
+            "self.ready(record) if side is Side.NEW and record.open_side is Side.OLD else",
+            '"" if side is Side.NEW else',
+        ),
+        (
+            "reads are held at the new side",
+            "self.ready(record) if side is Side.NEW and record.open_side is Side.OLD else",
+            "self.ready(record) if record.open_side is Side.OLD else",
+        ),
     ),
     *mutants_of(
         "migrator/model/cutover/record.py",

@@ -21,7 +21,7 @@ from migrator.model.chunk import ChunkRequest
 from migrator.model.event import MarkKind
 from migrator.model.table import TableSchema
 from migrator.run.steps import no_step
-from migrator.wiring.judge import sides
+from migrator.wiring.gates.judge import sides
 from migrator.wiring.source import source_database, source_parts
 from migrator.wiring.target import peek, target_database, target_writer
 from tests.integration.connections.tls_servers import (

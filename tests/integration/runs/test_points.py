@@ -37,6 +37,7 @@ def next_label(category):
 RESET = "test_reset.py: test_killed_between_any_two_steps_no_run_goes_on_and_a_reset_finishes"
 # Points of other setups than the kills' scenario, each with a test of its own where processes are killed.
 CUTOVER = "cutover/test_cutover_killed.py: test_killed_at_every_step_one_side_is_open_in_the_end"
+READS = "unit/run/cutover/test_reads.py: test_killed_at_any_point_the_record_says_in_the_end_where_reads_go"
 FENCE = "fences: the contract of the port, with a stop at each statement"
 KILLED_ELSEWHERE = {
     "changes.poll": "test_a_run_on_change_tables_may_be_killed_before_a_poll",
@@ -53,6 +54,8 @@ KILLED_ELSEWHERE = {
     "remap.moved": REMAP,
     "remap.switched": REMAP,
     **{point: CUTOVER for point in POINTS if point.startswith("cutover.")},
+    "cutover.reads": READS,
+    "cutover.reads_done": READS,
     **{point: FENCE for point in POINTS if point.startswith("fence.")},
     "reset.noted": RESET,
     "reset.marked": RESET,

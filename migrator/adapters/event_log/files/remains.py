@@ -15,6 +15,7 @@ from pathlib import Path
 from migrator.adapters.event_log.files import durable
 from migrator.adapters.event_log.files.layout import Layout
 from migrator.adapters.event_log.files.places import places
+from migrator.adapters.event_log.files.read_results import FILE, LOCK
 from migrator.errors import EventLogError
 from migrator.ports.remains import Found, Kind, Left
 
@@ -27,10 +28,21 @@ _PARTS = {
     f"{_EVENT_LOG}.damaged": "damaged event log",
     f"{_EVENT_LOG}.fresh": "event log that was never used",
     "changed-keys": "list of changed keys",
+    FILE: "results of dual reads",
 }
 _REQUESTS = "requests.json"
 _WORKING = frozenset(
-    {"slots", "spill", "spark-code", "spark.log", "verify.log", "progress.json", "standbys", "requests.lock"}
+    {
+        "slots",
+        "spill",
+        "spark-code",
+        "spark.log",
+        "verify.log",
+        "progress.json",
+        "standbys",
+        "requests.lock",
+        LOCK,
+    }
 )
 """Files that processes need while they run, and may be there without any migration."""
 _OF_THE_LEAD = ("epoch", "leader.lock")
@@ -160,4 +172,5 @@ def _outputs(event_log: Path) -> list[str]:
 
 
 def _size(path: Path) -> int:
-    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+    files = path.rglob("*") if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files if file.is_file())

@@ -357,7 +357,7 @@ def test_a_word_is_taken_while_the_idle_side_cannot_be_fenced() -> None:
 def test_writes_past_the_idle_sides_fence_are_named_before_anything_lags() -> None:
     world, leader = begun()
     world.sides[Side.NEW].commit(1)
-    world.lags = True
+    world.not_ready = "it lags"
     ask(world, Wanted.START)
     leader.look()
     assert "writes passed the fence of the new side" in record(world).reason

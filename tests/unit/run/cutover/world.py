@@ -15,7 +15,7 @@ from migrator.model.cutover.fence import (
     Standing,
     Survey,
 )
-from migrator.model.cutover.record import CutoverPlan, Phase, Record, Side
+from migrator.model.cutover.record import CutoverPlan, Phase, Record, Side, What
 from migrator.model.position import Position
 from migrator.model.table import TableId
 from migrator.run.cutover.conductor import Conductor, Sides
@@ -153,6 +153,9 @@ class World:
     unreachable: Side | None = None
     hook_fails: bool = False
     pointed: list[Side] = field(default_factory=list)
+    read_at: Side = Side.OLD
+    keys: list[str] = field(default_factory=list)
+    not_ready: str = ""
     acknowledged: list[tuple[Side, int]] = field(default_factory=list)
     sides: dict[Side, SideInMemory] = field(default_factory=dict)
     points: list[str] = field(default_factory=list)
@@ -160,7 +163,6 @@ class World:
     given_up: list[int] = field(default_factory=list)
     lost_at: tuple[str, Side | None] = ("", None)
     differs: Side | None = None
-    lags: bool = False
     called: Callable[[], None] = lambda: None
     compared: list[tuple[Side, int, float, bool, int]] = field(default_factory=list)
 
@@ -180,7 +182,7 @@ class World:
             self,
             self.epoch,
             lambda: self.given_up.append(self.epoch),
-            lambda _: "it lags" if self.lags else "",
+            lambda _: self.not_ready,
             step=self.step,
             clock=lambda: self.now_s,
         )
@@ -217,12 +219,17 @@ class World:
 
     # -- ports.cutover.Hook
 
-    def call(self, side: Side, key: str, limit_s: float) -> None:
+    def call(self, side: Side, key: str, limit_s: float, what: What = What.WRITES) -> None:
         """Points the application."""
         self.called()
+        if what is What.READS:
+            self.keys.append(key)
         if self.hook_fails:
             raise CutoverError("the hook failed", cause="so it is", remedy="none")
-        self.pointed.append(side)
+        if what is What.READS:
+            self.read_at = side
+        else:
+            self.pointed.append(side)
 
     # -- ports.cutover.CutoverBook
 

@@ -1,0 +1,134 @@
+"""``migrator cutover reads``: the gate of reads, and reads alone to either side."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from migrator.cli.cutover.accepted import accepted
+from migrator.cli.kept import keep, reason_option
+from migrator.cli.options import SECONDS, config_option
+from migrator.config import project as configuration
+from migrator.config.project import Settings
+from migrator.core import cutover as rules
+from migrator.errors import CutoverError
+from migrator.model.cutover.reads import ReadShape
+from migrator.model.cutover.record import Record, Side
+from migrator.schema.cutovers import Book
+from migrator.wiring import cutover as wiring
+from migrator.wiring.gates.reads import ReadsGate, reads_gate
+
+_LOOK_S = 0.2
+_TRIES = 20
+"""The leader changes the record as well: an operator's word about reads must get in between."""
+_HEADS = ("pair", "settled", "lag", "wrong", "unknown", "p50 ms", "p99 ms", "compared", "")
+
+
+@click.command()
+@config_option
+@reason_option
+@click.option(
+    "--to",
+    "side",
+    type=click.Choice([side.value for side in Side]),
+    default=None,
+    help="Point reads there. To the old side it is never refused; to the new one, while the old one is open, only"
+    " once the gate is met.",
+)
+@click.option(
+    "--wait",
+    "wait_s",
+    default=60.0,
+    show_default=True,
+    type=SECONDS,
+    help="Longest wait for the leader, in seconds; what was asked for stays asked for.",
+)
+def reads(config: Path, reason: str, side: str | None, wait_s: float) -> int:
+    """Show the gate of reads by the kept results of dual reads, and where reads go; point them with --to.
+
+    Writes stay where they are.
+    """
+    settings = replace(configuration.load(config), reason=reason)
+    with_book = wiring.book(settings)
+    try:
+        if side is None:
+            found = reads_gate(settings)
+            print_gate(found)
+            record = with_book.read()
+            click.echo("no plan of a cut-over was accepted" if record is None else reads_line(record))
+            return 1 if found.why_not else 0
+        _ask(with_book, settings, Side(side))
+        keep(settings, "reads", f"to the {side} side")
+        return _followed(with_book, Side(side), wait_s)
+    finally:
+        with_book.close()
+
+
+def print_gate(found: ReadsGate) -> None:
+    """Prints a table of all pairs of queries, and what the gate says."""
+    limits = found.limits
+    rows = [_row(shape, why) for shape, why in found.shapes]
+    widths = [max(map(len, column)) for column in zip(_HEADS, *rows, strict=True)]
+    for row in [_HEADS, *rows] if rows else ():
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    asked = (
+        f"{limits.comparisons:,} comparisons of each pair, none wrong or unknown,"
+        f" p99 at most {limits.slower:g} times"
+    )
+    if found.why_not:
+        click.echo(f"reads stay on the old side: {found.why_not}\nthe gate asks for {asked}")
+    else:
+        click.echo(f"the gate of reads is met: {asked}")
+
+
+def _row(shape: ReadShape, why: tuple[str, ...]) -> tuple[str, ...]:
+    at = datetime.fromtimestamp(shape.at_s, UTC).isoformat(" ", "seconds") if shape.at_s else "never"
+    counts = (shape.settled, shape.lag, shape.wrong, shape.unknown)
+    return (
+        shape.name,
+        *(f"{count:,}" for count in counts),
+        f"{shape.old_p50_ms:.1f} -> {shape.new_p50_ms:.1f}",
+        f"{shape.old_p99_ms:.1f} -> {shape.new_p99_ms:.1f}",
+        at,
+        "refuses" if why else "ok",
+    )
+
+
+def reads_line(record: Record) -> str:
+    """The side that reads go to, in one line."""
+    parts = [f"reads go to the {record.reads} side"]
+    parts += [f"wanted: {record.reads_wanted}"] if record.reads_wanted is not None else []
+    parts += [record.reads_said] if record.reads_said else []
+    return "; ".join(parts)
+
+
+def _ask(with_book: Book, settings: Settings, side: Side) -> None:
+    record = accepted(with_book)
+    gate = ""
+    if side is Side.NEW and record.open_side is Side.OLD:
+        gate = reads_gate(settings).why_not
+    for left in reversed(range(_TRIES)):
+        try:
+            with_book.ask(rules.asked_reads(record, side, gate))
+            return
+        except CutoverError as error:
+            if not error.retryable or not left:
+                raise
+        time.sleep(_LOOK_S / 4)
+        record = accepted(with_book)
+
+
+def _followed(with_book: Book, side: Side, wait_s: float) -> int:
+    until = time.monotonic() + wait_s
+    while time.monotonic() < until:
+        record = accepted(with_book)
+        if record.reads_wanted is None:
+            click.echo(reads_line(record))
+            return 0 if record.reads is side and not record.reads_said else 1
+        time.sleep(_LOOK_S)
+    click.echo("the leader hasn't heard it yet: `migrator cutover status` says more")
+    return 3

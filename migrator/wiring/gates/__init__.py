@@ -1,0 +1,1 @@
+"""The gates of a switch, which must hold before it begins: rows that are equal, reads that agree."""
