@@ -90,6 +90,6 @@ def run(
     settings.reports().mkdir(parents=True, exist_ok=True)
     write_reports(result, settings.reports())
     click.echo(text_report(result))
-    keep_reads(settings, queries, pairs, result.pairs, began_s)
     click.echo(f"reports: {settings.reports()}/dual-read.html, dual-read.json, dual-read.xml, dual-read.txt")
+    keep_reads(settings, queries, pairs, result.pairs, began_s)
     return EXIT_CODES[result.verdict]

@@ -88,8 +88,9 @@ def plan(project: OnSpark, rows: int, accepted: bool, reason: str) -> int:
             click.echo(statement)
     click.echo(f"\nhook: {found.hook or 'none'}; a pause of more than {found.pause_s:g} s is undone")
     _print_verdicts(settings, found)
-    click.echo(f"reads first, by {found.reads_hook}:" if found.reads_hook else "reads go with the writes:")
-    print_gate(reads_gate(settings))
+    click.echo(f"hook for reads: {found.reads_hook or 'none: they go with the writes'}")
+    if found.reads_hook:
+        print_gate(reads_gate(settings))
     if fatal:
         click.echo(f"{fatal} refusal(s): this can't be accepted")
         return 2

@@ -125,6 +125,21 @@ CUTOVER = (
         ("the sides don't change", "            open_side=record.opens,\n", ""),
     ),
     *mutants_of(
+        "migrator/adapters/hooks/command.py",
+        ("tests/unit/hooks/test_hook_command.py",),
+        (
+            "what a hook has started goes on past its time",
+            "os.killpg(process.pid, signal.SIGKILL)",
+            "process.kill()",
+        ),
+        ("a hook that the settings have no more succeeds", "        if not hook:", "        if False:"),
+        (
+            "reads are pointed by the hook for writes",
+            "hook = self._hooks[what]",
+            "hook = self._hooks[What.WRITES]",
+        ),
+    ),
+    *mutants_of(
         "migrator/core/reads_gate.py",
         _GATE,
         ("wrong answers are passed over", "    if shape.wrong:", "    if False:"),

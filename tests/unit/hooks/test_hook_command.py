@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 
@@ -43,3 +44,23 @@ def test_what_it_has_started_ends_with_it(tmp_path: Path) -> None:
 def test_a_hook_that_the_settings_have_no_more_is_no_success() -> None:
     with pytest.raises(CutoverError, match="the settings have none"):
         hook("true").call(Side.NEW, "1", 10, What.READS)
+
+
+SCRIPTS = Path(__file__).parents[3] / "docs" / "how-to" / "hooks"
+
+
+def test_the_flag_of_the_documents_is_set_by_the_hooks_contract(tmp_path: Path) -> None:
+    flagged = hook(f"FLAG_FOLDER={tmp_path} FLAG_READ_S=0 python3 {SCRIPTS / 'flag.py'}")
+    for side, key in ((Side.NEW, "1"), (Side.NEW, "1"), (Side.OLD, "2")):
+        flagged.call(side, key, 10)
+        flag = json.loads((tmp_path / "writes").read_text())
+        assert flag == {"side": side.value, "key": f"shop-{key}"}
+    assert [path.name for path in tmp_path.iterdir()] == ["writes"]
+
+
+@pytest.mark.parametrize("script", sorted(path.name for path in SCRIPTS.glob("*.sh")))
+def test_a_script_of_the_documents_refuses_what_it_does_not_know(script: str, tmp_path: Path) -> None:
+    """Before it says anything to a proxy, which isn't there."""
+    command = f"MIGRATOR_WHAT=other PATH=/usr/bin:/bin sh {SCRIPTS / script}"
+    with pytest.raises(CutoverError, match=r"exit code .*parameter|exit code .*unset|exit code .*not set"):
+        hook(command).call(Side.NEW, "1", 10)
