@@ -76,7 +76,7 @@ def begun_with(hook: str, request: pytest.FixtureRequest, tmp_path: Path) -> Two
 def there_and_back(project: TwoWay, conninfo: str, documented: tuple[str, ...]) -> Application:
     """Both switches under the application; what clients saw is documented, and nothing is lost."""
     with leading(project):
-        ready(project, 300)
+        ready(project)
         with Application(conninfo) as application:
             application.writes_arrive("old")
             for wanted, side in (("start", Side.NEW), ("back", Side.OLD)):

@@ -39,12 +39,10 @@ def leading(project: TwoWay, crash_at: str = "") -> Iterator[subprocess.Popen[st
         print(process.communicate(timeout=90)[0][-3000:])
 
 
-def ready(project: TwoWay, limit_s: float = 120) -> None:
+def ready(project: TwoWay) -> None:
     """Waits until both ways have applied something: Spark starts, and the way back begins."""
     back = way_back(configuration.load(project.config))
-    await_true(
-        lambda: (found := peek(back)) is not None and found.checkpoint is not None, "it is warm", limit_s
-    )
+    await_true(lambda: (found := peek(back)) is not None and found.checkpoint is not None, "it is warm", 300)
 
 
 def settled(project: TwoWay) -> bool:
