@@ -23,6 +23,12 @@ EXIT_CODES: Mapping[str, Mapping[int, str]] = {
     "demo": _VERDICT,
     "dual-read": _VERDICT,
     "explain": {0: "done", 2: "a mapping has gaps or can't be used, or error"},
+    "rehearse": {
+        0: "everything held",
+        1: "something didn't hold",
+        2: "error: it couldn't go on",
+        3: "unknown: too little was tried",
+    },
     "repair": {
         0: "nothing is to be repaired, or nothing is left",
         1: "something is to be repaired, or still differs",

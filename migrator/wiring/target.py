@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import URL, Engine
@@ -106,11 +107,18 @@ def target_numbers(settings: Settings) -> TargetNumbers:
     return engine.numbers(target)
 
 
+_VERSION_TABLE = "alembic_version"
+
+
 def target_grants(settings: Settings, tables: Sequence[str], joined: bool, numbered: bool) -> Grants:
     """The least rights that writing these tables needs, some of them joined or with key maps. Connects to
     nothing."""
     engine, target = _chosen(settings)
-    return engine.grants(target, Written(tables, joined, numbered, settings.apply.upkeep))
+    found = engine.grants(target, Written(tables, joined, numbered, settings.apply.upkeep))
+    if not settings.reversed:
+        return found
+    # The old side has no revisions of the user's: a right on their table couldn't be given.
+    return replace(found, needed=tuple(one for one in found.needed if _VERSION_TABLE not in one))
 
 
 def target_remains(settings: Settings, tables: Sequence[str], key_maps: bool) -> MarkedRemains:
