@@ -38,6 +38,7 @@ class Copy:
         """Returns the record; None where there is none. Raises ``ConnectionFailed``."""
         with self._session() as session:
             if not self._there and not session.scalar(text(self._dialect.has_cutover)):
+                session.commit()  # within one transaction PostgreSQL may go on to say that there is no such table
                 return None
             self._there = True
             query = f"SELECT document FROM {self._dialect.cutover} WHERE migration = :migration"
