@@ -65,7 +65,6 @@ class Client:
         self._connection: Connection | None = None
         self._since = time.monotonic()
         self.resting = True
-        self.stuck = ""
 
     def write(self, going: threading.Event, over: threading.Event) -> None:
         """Writes while it may; returns when all is over, or it can't write anywhere for long."""
@@ -170,8 +169,6 @@ class Client:
             self._log.refused[self._side] = said.strip().split("\n")[0]
         self._close()
         self._side = "new" if self._side == "old" else "old"
-        if time.monotonic() - self._since > _STUCK_S:
-            self.stuck = "; ".join(f"{side}: {words}" for side, words in self._log.refused.items())
         time.sleep(_REFUSED_NAP_S)
 
     def _close(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from migrator.config.project import Settings
 from migrator.errors import MigratorError
@@ -17,13 +17,22 @@ _LOOK_S = 0.2
 _LONGEST_S = 300.0
 
 
-def killed(tool: Tool, settings: Settings, word: str, warm: Callable[[], bool]) -> list[str]:
+def killed(
+    tool: Tool, settings: Settings, word: str, warm: Callable[[], bool], points: Sequence[str] = POINTS
+) -> list[str]:
     """Takes a switch with a kill at every point; what was seen, in words. A leader without a kill leads in the end.
+
+    Args:
+        tool: leads already, or not yet.
+        settings: of the project.
+        word: ``start`` or ``back``.
+        warm: tells whether both ways keep up.
+        points: some of ``POINTS``, in their order.
 
     Raises ``MigratorError`` where no end comes.
     """
     said, asked = list[str](), False
-    for point in POINTS:
+    for point in points:
         tool.leader.stop()
         began = time.monotonic()
         tool.lead(f"cutover.{point}")

@@ -83,7 +83,6 @@ class Rehearsal:
             ends = self._servers(stack, folder, project)
             settings, tool = self._project(folder, project, ends)
             stack.callback(tool.leader.close)
-            stack.callback(tool.leader.stop)
             self._migrated(settings, tool, ends, bool(project.reverse))
 
     def _step(self, name: str) -> _Shown:

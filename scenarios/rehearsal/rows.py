@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import re
+import struct
 import uuid
 from collections.abc import Callable, Mapping
 from datetime import date, timedelta
@@ -156,7 +157,7 @@ _KINDS = (
     (r"xml", "xml"),
     (r"inet|cidr", "inet"),
     (r"tsvector", "tsvector"),
-    (r"point\b|geometry", "point"),
+    (r"geometry$", "geometry"),
     (r"bytea|(var)?binary|(tiny|medium|long)?blob", "binary"),
     (r"(n?var)?char|character|(tiny|medium|long)?text|citext|name\b|\"?char|bpchar", "text"),
 )
@@ -217,6 +218,8 @@ _MAKERS: Mapping[str, Callable[[Column, random.Random], object]] = {
     "inet": lambda _, dice: f"10.0.{dice.randrange(256)}.{dice.randrange(1, 255)}",
     "tsvector": lambda _, dice: dice.choice(_WORDS),
     "array": lambda _, __: "{}",
+    # MySQL's own form: no reference system, then a point as its bytes.
+    "geometry": lambda _, dice: struct.pack("<IBIdd", 0, 1, 1, dice.randrange(180), dice.randrange(90)),
     "binary": lambda column, dice: dice.randbytes(min(_length(column, 6), 6)),
     "text": _text,
 }
