@@ -213,8 +213,8 @@ class Clients:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._over.set()
-        for thread in self._threads:
-            thread.join(timeout=30)
+        for thread in self._threads:  # after an interruption the servers end soon, and whoever waits for them
+            thread.join(timeout=30 if kind is None else 0.5)
 
     def go(self) -> None:
         """Lets them write from now on."""
