@@ -25,7 +25,7 @@ from verify.verdict import Verdict
 
 _AGAIN = "verify while users write (`migrator verify`), and start once it says equal"
 _NAMED = 5
-_ROUNDS_LIVE = 3
+_ROUNDS_LIVE = 1
 """Rounds while users write: rows that never rest are left to the time in which nobody can."""
 
 
