@@ -24,6 +24,7 @@ class Session:
         numbers: gives the client's write numbers, over all its transactions.
         notes: takes the row writes.
         database: where the connection leads.
+        exact: actions are to write only what comes back unchanged from the new schema, where they can choose.
 
     Attributes:
         row_changes: rows changed so far.
@@ -39,8 +40,10 @@ class Session:
         numbers: Iterator[int] | None = None,
         notes: Notes | None = None,
         database: Database | None = None,
+        exact: bool = False,
     ):
         self.rng = rng
+        self.exact = exact
         self.client = client
         self.row_changes = 0
         self.bulk_changes = 0

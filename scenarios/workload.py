@@ -30,8 +30,8 @@ from scenarios.session import ClientFailed, RollBack, Session
 from verify.history.history import FAILED
 
 __all__ = [
-    "Action", "ClientFailed", "Database", "Operation", "Outcome", "Provenance", "RollBack", "RowWrite", "Session",
-    "Workload", "WriterReport",
+    "Action", "ClientFailed", "Database", "Operation", "Outcome", "Place", "Provenance", "RollBack", "RowWrite",
+    "Session", "Workload", "WriterReport",
 ]  # fmt: skip
 
 Outcome = Literal["ok", "failed", "rolled back", "unknown"]
@@ -120,6 +120,14 @@ class WriterReport:
         return dict(Counter(o.name for o in self.operations if o.outcome == "ok" and o.row_changes))
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A database, and the kinds of transactions that suit it."""
+
+    database: Database
+    actions: tuple[Action, ...]
+
+
 class Workload:
     """Several writer threads over one database; start once, stop once.
 
@@ -132,6 +140,9 @@ class Workload:
         limit_row_changes: stop by itself after about so many row changes.
         provenance: what row writes are noted with.
     """
+
+    exact = False
+    """Whether sessions ask their actions for values that a way back can restore; see ``Session``."""
 
     def __init__(
         self,
@@ -149,8 +160,8 @@ class Workload:
                 "a workload needs actions, at least one thread, and a rate above zero",
                 where=f"{len(actions)} actions, {threads} threads, rate_per_s={rate_per_s}",
             )
-        self._database = database
         self._actions = tuple(actions)
+        self._own = Place(database, self._actions)
         self._seed = seed
         self._rate_per_s = rate_per_s
         self._limit = limit_row_changes
@@ -234,23 +245,29 @@ class Workload:
 
     def _write(self, number: int) -> None:
         rng = random.Random(f"{self._seed}/{number}")
-        weights = [action.weight for action in self._actions]
+        place: Place | None = None
         connection: Connection | None = None
         numbers = count(1)
         client = self._first_client + number
         try:
             while not self._halt.is_set():
+                if connection is not None and place is not self._place():
+                    _close(connection)
+                    connection = None
                 if connection is None:
-                    connection = self._connect_again(number)
+                    place = self._place()
+                    connection = self._connect_again(number, place)
                     continue
-                action = rng.choices(self._actions, weights)[0]
+                assert place is not None
+                action = rng.choices(place.actions, [action.weight for action in place.actions])[0]
                 session = Session(
                     connection,
                     rng,
                     client=client,
                     numbers=numbers,
                     notes=Notes(client, next(self._transactions), self._now_us()),
-                    database=self._database,
+                    database=place.database,
+                    exact=self.exact,
                 )
                 if not self._transact(number, action, connection, session):
                     _close(connection)
@@ -262,11 +279,19 @@ class Workload:
             if connection is not None:
                 _close(connection)
 
-    def _connect_again(self, number: int) -> Connection | None:
+    def _place(self) -> Place:
+        """Returns where the next transaction goes; a writer that is elsewhere connects anew."""
+        return self._own
+
+    def _refused(self, database: Database, cause: str) -> None:
+        """Hears of each transaction that the server didn't commit, and each failure to connect."""
+
+    def _connect_again(self, number: int, place: Place) -> Connection | None:
         started_s = time.monotonic()
         try:
-            return self._database.connect()
+            return place.database.connect()
         except ConnectionFailed as error:
+            self._refused(place.database, error.cause)
             self._note(Operation(number, "connect", started_s, time.monotonic(), "failed", 0, error.cause))
             self._halt.wait(_RECONNECT_WAIT_S)
             return None
@@ -298,6 +323,8 @@ class Workload:
             FAILED if outcome == "rolled back" else outcome,
             "rolled back by the client" if outcome == "rolled back" else cause,
         )
+        if cause:
+            self._refused(session.database, cause)
         self._note(
             Operation(number, action.name, invoked_s, time.monotonic(), outcome, session.row_changes, cause),
             writes,

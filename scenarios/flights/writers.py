@@ -16,6 +16,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from scenarios.database import Database
+from scenarios.flights.draws import anything, as_instruments_do, day
 from scenarios.workload import Action, RollBack, Session, Workload
 
 Row = dict[str, Any]
@@ -30,6 +31,10 @@ WEATHER_COLUMNS = (
     *WEATHER_KEY, "temp", "dewp", "humid", "wind_dir", "wind_speed", "wind_gust", "precip", "pressure", "visib",
 )  # fmt: skip
 CARRIERS = ("9E", "AA", "B6", "DL", "EV", "FL", "MQ", "UA", "US", "VX", "WN")
+_TYPE_BY_ENGINES = (
+    ", type = CASE WHEN type = 'Rotorcraft' THEN type WHEN %s = 1 THEN 'Fixed wing single engine'"
+    " ELSE 'Fixed wing multi engine' END"
+)
 HOT_DAY = (2013, 12, 31)
 HOT_ROWS = 8
 _NEW_YORK = ZoneInfo("America/New_York")
@@ -206,7 +211,7 @@ def _ground_fleet(session: Session) -> None:
     session.change(
         "UPDATE flights SET tailnum = '' WHERE year = %s AND month = %s AND day = %s AND carrier = %s"
         " AND tailnum <> ''",
-        *_day(session.rng),
+        *day(session.rng, session.exact),
         session.rng.choice(CARRIERS),
     )
 
@@ -214,12 +219,7 @@ def _ground_fleet(session: Session) -> None:
 def _correct_weather(session: Session) -> None:
     rng = session.rng
     for row in _weather(session):
-        measured = {
-            "temp": rng.choice([None, f"{rng.uniform(-10, 100):.2f}"]),
-            "wind_speed": rng.choice([None, "1048.36058", f"{rng.uniform(0, 60):.5f}"]),
-            "wind_gust": rng.choice(["999.9", f"{rng.uniform(10, 80):.5f}"]),
-            "pressure": rng.choice(["9999.9", f"{rng.uniform(980, 1040):.1f}"]),
-        }
+        measured = as_instruments_do(rng) if session.exact else anything(rng)
         changed = rng.sample(sorted(measured), rng.randint(1, len(measured)))
         settings = ", ".join(f"{name} = %s" for name in changed)
         values = [measured[name] for name in changed]
@@ -239,11 +239,13 @@ def _overhaul(session: Session) -> None:
     for row in _flights(session, 1):
         engines, speed = session.rng.randint(1, 4), session.rng.choice([None, session.rng.randint(90, 600)])
         year = session.rng.choice([0, session.rng.randint(1956, 2013)])
+        more = _TYPE_BY_ENGINES if session.exact else ""
         session.change(
-            "UPDATE planes SET engines = %s, speed = %s, year = %s WHERE tailnum = %s",
+            f"UPDATE planes SET engines = %s, speed = %s, year = %s{more} WHERE tailnum = %s",
             engines,
             speed,
             year,
+            *([engines] if more else []),
             row["tailnum"],
         )
         session.change(
@@ -303,19 +305,12 @@ def _change_mind(session: Session) -> None:
     raise RollBack
 
 
-def _day(rng: random.Random) -> tuple[int, int, int]:
-    """A day of 2013 other than the hot one; both days on which clocks change come up often."""
-    if rng.random() < 0.05:
-        return rng.choice([(2013, 3, 10), (2013, 11, 3)])
-    return 2013, rng.randint(1, 12), rng.randint(1, 28)
-
-
 def _flights(session: Session, count: int) -> list[Row]:
     """Selects up to ``count`` neighbouring flights of one carrier and day; none if there are none."""
     rows = session.rows(
         f"SELECT {', '.join(FLIGHT_COLUMNS)} FROM flights WHERE year = %s AND month = %s AND day = %s"
         " AND carrier = %s AND flight >= %s ORDER BY flight, origin LIMIT %s",
-        *_day(session.rng),
+        *day(session.rng, session.exact),
         session.rng.choice(CARRIERS),
         session.rng.randint(1, 5000),
         count,
@@ -329,7 +324,7 @@ def _weather(session: Session) -> list[Row]:
         f"SELECT {', '.join(WEATHER_COLUMNS)} FROM weather WHERE origin = %s AND year = %s AND month = %s"
         " AND day = %s AND hour >= %s ORDER BY hour, isdst LIMIT 1",
         rng.choice(("EWR", "JFK", "LGA")),
-        *_day(rng),
+        *day(rng, session.exact),
         rng.randint(0, 23),
     )
     return [dict(zip(WEATHER_COLUMNS, row, strict=True)) for row in rows]

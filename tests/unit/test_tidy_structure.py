@@ -59,7 +59,7 @@ MODULE_OF = {
 def is_user_project(name: str) -> bool:
     """Files that belong to a migration project (what a user writes), not to the tool."""
     parts = name.split("/")
-    return "alembic" in parts[:-1] or parts[-1] == "mapping.py" or "tests" in parts[:-1]
+    return "alembic" in parts[:-1] or parts[-1] in ("mapping.py", "reverse.py") or "tests" in parts[:-1]
 
 
 def imported_modules(source: str) -> Iterator[str]:

@@ -24,7 +24,7 @@ def test_the_revisions_are_one_line_with_one_head() -> None:
     config = Config()
     config.set_main_option("script_location", str(PROJECT / "alembic"))
     revisions = [script.revision for script in ScriptDirectory.from_config(config).walk_revisions()]
-    assert revisions == ["0003", "0002", "0001"]
+    assert revisions == ["0004", "0003", "0002", "0001"]
 
 
 def test_the_revisions_make_every_mapped_table() -> None:

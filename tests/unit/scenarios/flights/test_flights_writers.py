@@ -11,7 +11,7 @@ import pytest
 
 from migrator.errors import ConnectionFailed, MigratorError
 from scenarios.database import Connection, Database
-from scenarios.flights import writers
+from scenarios.flights import draws, writers
 from scenarios.workload import Action, RollBack, Session, Workload, WriterReport
 
 FLIGHT = {"sched_dep_time": 2350, "sched_arr_time": 30, "year": 2013, "month": 7, "day": 4}
@@ -177,7 +177,7 @@ def test_the_hour_in_utc_follows_summer_time() -> None:
 
 def test_the_hot_day_belongs_to_the_hot_rows() -> None:
     rng = random.Random(3)
-    days = {writers._day(rng) for _ in range(5000)}
+    days = {draws.day(rng) for _ in range(5000)}
     assert writers.HOT_DAY not in days
     assert {(2013, 3, 10), (2013, 11, 3)} <= days
     assert all(day[0] == 2013 for day in days)
