@@ -142,7 +142,7 @@ class Workload:
     """
 
     exact = False
-    """Whether sessions ask their actions for values that a way back can restore; see ``Session``."""
+    """True where sessions ask their actions for values that a way back can restore; see ``Session``."""
 
     def __init__(
         self,

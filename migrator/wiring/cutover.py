@@ -164,7 +164,8 @@ def _conduct(
     """The leader's thread. Whatever can't be done now is tried again: a side may be fenced."""
     back = way_back(settings)
     kept = PatientBook(partial(book, settings))
-    sides = {side: PatientSide(side, one) for side, one in _sides(settings, back, gate).items()}
+    numberings = {Side.OLD: _Numbering(back), Side.NEW: _Numbering(settings)}
+    sides = {side: PatientSide(side, one) for side, one in _sides(settings, back, gate, numberings).items()}
     reverse = ReverseProcess(settings.file, back.state / "run.log")
     conductor = Conductor(
         kept,
@@ -176,7 +177,7 @@ def _conduct(
         ),
         epoch,
         partial(_given_up, back, reverse),
-        partial(_not_ready, settings, back, sides),
+        lambda record: _not_ready(settings, back) or _compared(sides, numberings, record),
         step,
     )
     try:
@@ -212,21 +213,23 @@ def _given_up(back: Settings, reverse: ReverseProcess) -> None:
     shutil.rmtree(back.state, ignore_errors=True)
 
 
-def _sides(settings: Settings, back: Settings, gate: Gate) -> dict[Side, StreamSide]:
+def _sides(
+    settings: Settings, back: Settings, gate: Gate, numberings: Mapping[Side, _Numbering]
+) -> dict[Side, StreamSide]:
     running = partial(spark, settings)  # the leader's, which runs already
     return {
         Side.OLD: StreamSide(
             partial(wiring.source_position, settings),
             partial(wiring.applied_reaches, settings),
             gate.waiting,
-            _Numbering(back),
+            numberings[Side.OLD],
             ChangedRows(settings, running).compare,
         ),
         Side.NEW: StreamSide(
             partial(wiring.source_position, back),
             partial(wiring.applied_reaches, back),
             partial(_passed_back, back),
-            _Numbering(settings),
+            numberings[Side.NEW],
             ChangedRows(back, running).compare,
         ),
     }
@@ -239,12 +242,16 @@ class _Numbering:
         self._settings = settings
         self._copies: hand_over.Copies | None = None
 
+    def copies(self) -> hand_over.Copies:
+        """Returns the columns that are copies. Spark plans the mapping for it: not while nobody can write."""
+        if self._copies is None:
+            self._copies = hand_over.copied_columns(wiring.parts(self._settings))
+        return self._copies
+
     def __call__(self) -> None:
         settings = self._settings
         parts, numbers = wiring.parts(settings), wiring.target_numbers(settings)
-        if self._copies is None:
-            self._copies = hand_over.copied_columns(parts)
-        found = hand_over.advances(parts, numbers, source_numbers(settings), known=self._copies)
+        found = hand_over.advances(parts, numbers, source_numbers(settings), known=self.copies())
         if failed := [one for one in found if one.problem]:
             raise CutoverError(
                 f"{len(failed)} sequence(s) can't be moved",
@@ -263,7 +270,7 @@ def _passed_back(back: Settings) -> str:
     return ""
 
 
-def _not_ready(settings: Settings, back: Settings, sides: Mapping[Side, CutoverSide], record: Record) -> str:
+def _not_ready(settings: Settings, back: Settings) -> str:
     """Returns why a switch can't begin; empty where it can."""
     for name, one in (("there", settings), ("back", back)):
         ledger = peek(one)
@@ -278,12 +285,17 @@ def _not_ready(settings: Settings, back: Settings, sides: Mapping[Side, CutoverS
     for name, one in (("there", settings), ("back", back)):
         if not _within(limit_s, partial(wiring.applied_reaches, one, wiring.source_position(one))):
             return f"the way {name} lags by more than {limit_s:g} s"
-    return _differs(sides, record)
+    return ""
 
 
-def _differs(sides: Mapping[Side, CutoverSide], record: Record) -> str:
-    """Compares what has changed so far, so that little is left for the time in which nobody can write; returns what
-    stands in the way of a switch, else empty."""
+def _compared(
+    sides: Mapping[Side, CutoverSide], numberings: Mapping[Side, _Numbering], record: Record
+) -> str:
+    """Does ahead what would take time while nobody can write; returns what stands in the way of a switch, else empty.
+
+    Plans which columns are copies, and compares what has changed so far.
+    """
+    numberings[record.opens].copies()
     if record.plan.verify is Verify.NOTHING:
         return ""
     side = record.open_side

@@ -22,7 +22,7 @@ M_PER_FOOT = Decimal("0.3048")
 MM_PER_INCH = Decimal("25.4")
 MS_PER_MPH = Decimal("0.44704")
 MPH_PER_KNOT = Decimal("1.15078")
-"""As the old system counted: its winds are whole knots times this."""
+"""Miles an hour in a knot as the old system counted: its winds are whole knots times this."""
 IMPOSSIBLE_WIND_MPH = Decimal("1048.36058")
 """The one reading of a faulty sensor that the old data have: new rows only say that there was a fault."""
 STATIONS = 36**3

@@ -99,8 +99,8 @@ CUTOVER = (
         ),
         (
             "an undo waits for the hook",
-            "        self.both.fences[side].open_fence(record.plan.fence(side), _AT_ONCE_S)\n        if record.hooked:\n            try:\n                self._hook(record, side)\n            except CutoverError as error:\n                self._under_way.hook_failed = error.what\n        return True",
-            "        if record.hooked:\n            try:\n                self._hook(record, side)\n            except CutoverError as error:\n                self._under_way.hook_failed = error.what\n        self.both.fences[side].open_fence(record.plan.fence(side), _AT_ONCE_S)\n        return True",
+            "        self.both.fences[side].open_fence(record.plan.fence(side), _AT_ONCE_S)\n        if record.hooked:\n            try:\n                self._hook(record, side)\n                self._reads_hook(record, rules.reads_after_undo(record))\n            except CutoverError as error:\n                self._under_way.hook_failed = error.what\n        return True",
+            "        if record.hooked:\n            try:\n                self._hook(record, side)\n                self._reads_hook(record, rules.reads_after_undo(record))\n            except CutoverError as error:\n                self._under_way.hook_failed = error.what\n        self.both.fences[side].open_fence(record.plan.fence(side), _AT_ONCE_S)\n        return True",
         ),
         (
             "writes past the fence are passed over",
