@@ -10,6 +10,7 @@ _MYSQL = "tests/integration/fences/test_mysql_fence_ways.py::"
 _KILLED = (
     "tests/integration/fences/test_postgres_fence.py::TestPostgresFence::test_killed_while_it_is_raised",
 )
+_HIDDEN = "test_a_login_from_which_others_transactions_are_hidden_is_an_obstacle"
 _QUEUES = "test_nobody_queues_behind_the_triggers_and_past_the_limit_all_is_undone"
 _GRANTED = (f"{_POSTGRES}test_whatever_was_granted_is_granted_again",)
 _EVERYBODY = (f"{_POSTGRES}test_triggers_stop_superusers_replicas_truncate_copy_and_functions_of_owners",)
@@ -54,13 +55,29 @@ FENCE = (
     ),
     *mutants_of(
         "migrator/adapters/fences/postgres/relations.py", (f"{_POSTGRES}test_a_prepared_transaction_is_named_and_can_be_ended",),
-        ("prepared transactions aren't seen", "(p.gid IS NOT NULL OR extract(", "(extract("),
+        ("prepared transactions aren't seen", "(p.gid IS NOT NULL OR (a.pid", "((a.pid"),
     ),
     *mutants_of(
         "migrator/adapters/fences/postgres/relations.py", _AT_WORK,
         ("whoever began before isn't waited for", "<= coalesce(%s, 'infinity'::float8))", "> coalesce(%s, '-infinity'::float8))"),
         ("readers are waited for", "AND l.mode = ANY(%s)", "AND (l.mode = ANY(%s) OR true)"),
         ("we wait for ourselves", "AND coalesce(a.usename, p.owner, '') <> %s", "AND coalesce(a.usename, p.owner, '') <> '' || %s || ' '"),
+    ),
+    *mutants_of(
+        "migrator/adapters/fences/postgres/relations.py", (f"{_POSTGRES}test_a_transaction_whose_beginning_is_hidden_counts_as_open",),
+        ("what is hidden is taken for nobody", "OR (a.pid IS NOT NULL AND a.backend_start IS NULL)", "OR (a.pid IS NULL AND a.backend_start IS NULL)"),
+    ),
+    *mutants_of(
+        "migrator/adapters/fences/postgres/survey.py", (f"{_POSTGRES}{_HIDDEN}",),
+        ("whoever is blind may raise a fence", "        if sees_others\n", "        if True\n"),
+    ),
+    *mutants_of(
+        "migrator/adapters/fences/mysql/rights.py", (f"{_MYSQL}{_HIDDEN}",),
+        ("whoever is blind may raise a fence", "if right not in has", "if right not in has and False"),
+    ),
+    *mutants_of(
+        "migrator/adapters/fences/mysql/rights.py", (f"{_MYSQL}test_hidden_transactions_and_sessions_are_never_taken_for_none",),
+        ("what is hidden is taken for nobody", "if lacking := unseen(session):", "if (lacking := unseen(session)) and False:"),
     ),
     *mutants_of(
         "migrator/adapters/fences/postgres/revoked.py", _GRANTED,

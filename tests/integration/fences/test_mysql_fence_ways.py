@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
 import pymysql
 import pytest
 
+from migrator.adapters.fences.mysql.accounts import Accounts
 from migrator.adapters.fences.mysql.rights import like
+from migrator.adapters.fences.mysql.transactions import running
 from migrator.adapters.fences.shared.kept_fence import Side
 from migrator.errors import CutoverError
-from migrator.model.cutover.fence import FenceKind, Standing
+from migrator.model.cutover.fence import FenceKind, FencePlan, Standing
 from tests.contract.fences.fence_under_test import LONG_S, MESSAGE, down, plan_of, rows_of, run
 from tests.integration.fences.acting import Acting
 from tests.integration.fences.mysql_place import FENCES, MysqlPlace
@@ -273,3 +277,63 @@ def test_a_plan_without_a_login_stops_everybody(place: MysqlPlace) -> None:
 )  # fmt: skip
 def test_patterns_of_databases(pattern: str, name: str, fits: bool) -> None:
     assert like(pattern, name) is fits
+
+
+@contextmanager
+def with_login(place: MysqlPlace, *grants: str) -> Iterator[MysqlPlace]:
+    """The place whose fence's login has all rights on its database, may read the catalogue, and has these."""
+    fencer = f"fencer{place.database.database[-10:]}"
+    account = place.account(fencer)
+    place.database.execute(
+        f"CREATE USER {account}",
+        f"GRANT ALL ON `{place.database.database}`.* TO {account}",
+        f"GRANT SELECT ON mysql.* TO {account}",
+        *(f"GRANT {grant} ON *.* TO {account}" for grant in grants),
+    )
+    if place.database.kind == "mysql":
+        place.database.execute(f"GRANT SELECT ON performance_schema.* TO {account}")
+    else:
+        place.database.execute(f"GRANT SLAVE MONITOR ON *.* TO {account}")
+    seen = copy(place)
+    seen.database = replace(place.database, user=fencer, password="")
+    try:
+        yield seen
+    finally:
+        place.database.execute(f"DROP USER {account}")
+
+
+def sees(place: MysqlPlace) -> tuple[str, ...]:
+    """The rights without which others are hidden."""
+    return place.fence().words.sees
+
+
+def test_a_login_from_which_others_transactions_are_hidden_is_an_obstacle(place: MysqlPlace) -> None:
+    for right in sees(place):
+        rest = [one for one in sees(place) if one != right]
+        with with_login(place, *rest) as other:
+            survey = other.fence().survey(place.tables, place.ours)
+            for kind in place.kinds:
+                lacking = [one for one in survey.choice(kind).obstacles if "can't see others'" in one]
+                assert [f"GRANT {right} ON *.* to it" in one for one in lacking] == [True], kind
+    with with_login(place, *sees(place)) as other:
+        survey = other.fence().survey(place.tables, place.ours)
+        for kind in place.kinds:
+            assert not any("can't see" in one for one in survey.choice(kind).obstacles), kind
+
+
+def test_hidden_transactions_and_sessions_are_never_taken_for_none(place: MysqlPlace) -> None:
+    plan = FencePlan(FenceKind.ACCOUNT_LOCK, place.tables, place.ours, MESSAGE, (place.role,))
+    app = place.connect(place.app)
+    run(app, "BEGIN")
+    run(app, f"DELETE FROM {place.table(1)}")
+    with with_login(place) as other, closing(other.fence()._new_session()) as session:
+        accounts = Accounts(other.fence()._kept)
+        with pytest.raises(CutoverError, match="can't see others' transactions") as error:
+            running(session)
+        assert "GRANT PROCESS" in error.value.remedy
+        with pytest.raises(CutoverError, match="can't see others' transactions"):
+            accounts._sessions(session, plan)
+    with with_login(place, *sees(place)) as other, closing(other.fence()._new_session()) as session:
+        assert place.app in {one.login for one in running(session)}
+        assert place.app in {one.login for one in Accounts(other.fence()._kept)._sessions(session, plan)}
+    app.close()

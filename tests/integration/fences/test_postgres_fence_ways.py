@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -12,10 +14,12 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from migrator.adapters.fences.postgres.session import quoted
+from migrator.adapters.fences.postgres.read_only import ReadOnly
+from migrator.adapters.fences.postgres.session import quoted, quoted_table
+from migrator.adapters.fences.shared.notes import Noted
 from migrator.embedded.process import scratch_directory
 from migrator.errors import CutoverError
-from migrator.model.cutover.fence import FenceKind, Standing
+from migrator.model.cutover.fence import FenceKind, FencePlan, Standing
 from migrator.model.table import TableId
 from tests.contract.fences.fence_under_test import LONG_S, MESSAGE, down, plan_of, rows_of
 from tests.integration.fences.acting import Acting
@@ -346,3 +350,76 @@ def test_what_a_fenced_role_granted_to_another_is_refused_by_name(place: Postgre
     plan = plan_of(place, FenceKind.REVOKE, roles=(place.app, "public"))
     place.fence().raise_fence(plan, LONG_S)
     down(place, plan)
+
+
+@contextmanager
+def owning(place: PostgresPlace) -> Iterator[PostgresPlace]:
+    """The place whose fence's login owns the database and its tables, may end sessions, and is no superuser."""
+    fencer = f"fencer {place.database.database}"
+    tables = [quoted_table(table) for table in place.tables]
+    place.database.execute(
+        f"CREATE ROLE {quoted(fencer)} LOGIN",
+        f"GRANT pg_signal_backend TO {quoted(fencer)}",
+        f"GRANT CREATE ON SCHEMA public TO {quoted(fencer)}",
+        f"ALTER DATABASE {quoted(place.database.database)} OWNER TO {quoted(fencer)}",
+        *(f"ALTER TABLE {table} OWNER TO {quoted(fencer)}" for table in tables),
+    )
+    seen = copy(place)
+    seen.database = replace(place.database, user=fencer)
+    try:
+        yield seen
+    finally:
+        place.database.execute(
+            f"ALTER DATABASE {quoted(place.database.database)} OWNER TO CURRENT_USER",
+            f"REASSIGN OWNED BY {quoted(fencer)} TO CURRENT_USER",
+            f"DROP OWNED BY {quoted(fencer)}",
+            f"DROP ROLE {quoted(fencer)}",
+        )
+
+
+def test_a_login_from_which_others_transactions_are_hidden_is_an_obstacle(place: PostgresPlace) -> None:
+    with owning(place) as owned:
+        survey = owned.fence().survey(place.tables, place.ours)
+        for kind in place.kinds:
+            assert any("GRANT pg_read_all_stats to it" in one for one in survey.choice(kind).obstacles), kind
+        place.database.execute(f"GRANT pg_read_all_stats TO {quoted(owned.database.user)}")
+        survey = owned.fence().survey(place.tables, place.ours)
+        for kind in place.kinds:
+            assert not any("pg_read_all_stats" in one for one in survey.choice(kind).obstacles), kind
+        plan = plan_of(owned, FenceKind.TRIGGERS)
+        owned.fence().raise_fence(plan, LONG_S)
+        down(owned, plan)
+
+
+def test_a_transaction_whose_beginning_is_hidden_counts_as_open(place: PostgresPlace) -> None:
+    """The right may be taken away while the fence stands: nothing seen is no proof then."""
+    with owning(place) as owned:
+        fencer = quoted(owned.database.user)
+        place.database.execute(f"GRANT pg_monitor TO {fencer}")
+        plan = plan_of(owned, FenceKind.REVOKE)
+        with closing(place.connect(place.app)) as app:
+            app.execute("BEGIN")
+            app.execute("UPDATE orders SET amount = 9 WHERE id = 1")
+            owned.fence().raise_fence(plan, LONG_S)
+            place.database.execute(f"REVOKE pg_monitor FROM {fencer}")
+            [found] = owned.fence().open_transactions(plan)
+            assert found.login == place.app
+            owned.fence().end([found])
+            await_true(lambda: not owned.fence().open_transactions(plan), "its end")
+        down(owned, plan)
+
+
+def test_sessions_whose_beginning_is_hidden_are_ended_too(place: PostgresPlace) -> None:
+    with owning(place) as owned:
+        fencer = quoted(owned.database.user)
+        place.database.execute(f"GRANT pg_read_all_stats TO {fencer}")
+        survey = owned.fence().survey(place.tables, place.ours)
+        assert any("sessions of superuser" in one for one in survey.choice(FenceKind.READ_ONLY).obstacles)
+        place.database.execute(f"REVOKE pg_read_all_stats FROM {fencer}")
+        plan = FencePlan(FenceKind.READ_ONLY, place.tables, place.ours, MESSAGE)
+        fence = owned.fence()
+        read_only = ReadOnly(fence._kept)
+        with place.connect(place.app) as app, closing(fence._new_session()) as session:
+            app.execute("SELECT 1")
+            [found] = read_only._older(session, Noted(plan, {}), 0.0)
+            assert found.login == place.app

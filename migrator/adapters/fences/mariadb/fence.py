@@ -16,6 +16,7 @@ _WORDS = Words(
     keep="",
     kept="",
     exempt="READ_ONLY ADMIN",
+    sees=("PROCESS",),
 )
 
 

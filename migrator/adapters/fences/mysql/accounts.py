@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from migrator.adapters.fences.mysql.rights import must_see
 from migrator.adapters.fences.mysql.session import MysqlFenceSession, parted
 from migrator.adapters.fences.shared.kept_fence import Before
 from migrator.adapters.fences.shared.notes import Noted, Notes
@@ -105,6 +106,7 @@ class Accounts:
 
     def _sessions(self, session: MysqlFenceSession, plan: FencePlan) -> list[OpenTransaction]:
         """The sessions of users with these names, from whichever host: the server doesn't tell their accounts."""
+        must_see(session)
         users = sorted({parted(account)[0] for account in plan.roles} - {plan.login})
         if not users:
             return []

@@ -33,6 +33,7 @@ _WORDS = Words(
     kept="SELECT VARIABLE_NAME, VARIABLE_VALUE FROM performance_schema.persisted_variables"
     " WHERE VARIABLE_NAME IN ('read_only', 'super_read_only')",
     exempt="",
+    sees=("PROCESS", "XA_RECOVER_ADMIN"),
 )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from migrator.adapters.fences.mysql.session import MysqlFenceSession
+from migrator.errors import CutoverError
 from migrator.model.table import TableId
 
 WRITES = ("INSERT", "UPDATE", "DELETE")
@@ -17,6 +18,7 @@ _GRANTS = (
     " UNION ALL SELECT GRANTEE, PRIVILEGE_TYPE, TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLE_PRIVILEGES"
     " UNION ALL SELECT GRANTEE, PRIVILEGE_TYPE, TABLE_SCHEMA, TABLE_NAME FROM information_schema.COLUMN_PRIVILEGES"
 )
+_GLOBAL = re.compile(r"GRANT (.+?) ON \*\.\* TO ", re.I)
 _ACCOUNT = re.compile(r"'(.*)'@'(.*)'")
 
 
@@ -104,3 +106,34 @@ def role_members(session: MysqlFenceSession) -> dict[str, list[str]]:
     for role, member in session.rows(session.words.roles):
         members.setdefault(str(role), []).append(str(member))
     return members
+
+
+def unseen(session: MysqlFenceSession) -> list[str]:
+    """Returns the rights that our session lacks to see others' transactions and sessions, each with its GRANT.
+
+    Without them the server may list nothing and raise no error, as if there was nobody. ``SHOW GRANTS`` lists the
+    session's own rights and those of its active roles.
+    """
+    has: set[str] = set()
+    for (line,) in session.rows("SHOW GRANTS"):
+        if found := _GLOBAL.match(str(line)):
+            has.update(one.strip().upper() for one in found[1].split(","))
+    if {"ALL", "ALL PRIVILEGES"} & has:
+        return []
+    ((account,),) = session.rows("SELECT CURRENT_USER()")
+    return [
+        f"the fence's login {account} can't see others' transactions: GRANT {right} ON *.* to it"
+        for right in session.words.sees
+        if right not in has
+    ]
+
+
+def must_see(session: MysqlFenceSession) -> None:
+    """Raises ``CutoverError`` where others' transactions and sessions are hidden from us."""
+    if lacking := unseen(session):
+        raise CutoverError(
+            "the fence's login can't see others' transactions and sessions",
+            where=str(session.words.sees[0]),
+            cause="; ".join(lacking),
+            remedy=f"GRANT {', '.join(session.words.sees)} ON *.* to the fence's login, and try again",
+        )

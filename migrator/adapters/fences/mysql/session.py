@@ -45,6 +45,7 @@ class Words:
         keep: the word behind SET by which that outlives a restart, where there is one.
         kept: query of the variables that outlive a restart, and their values; empty where there are none.
         exempt: a right whose owners write all the same; empty where nobody does.
+        sees: global rights without which others' transactions and sessions are hidden.
     """
 
     xa: str
@@ -54,6 +55,7 @@ class Words:
     keep: str
     kept: str
     exempt: str
+    sees: tuple[str, ...]
 
 
 class MysqlFenceSession:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from migrator.adapters.fences.mysql.rights import WRITES, Right, holders, rights, role_members
+from migrator.adapters.fences.mysql.rights import WRITES, Right, holders, rights, role_members, unseen
 from migrator.adapters.fences.mysql.session import MysqlFenceSession, parted
 from migrator.connections.mysql.sql import quote
 from migrator.model.cutover.fence import Choice, FenceKind, Survey, WayRound, Writer
@@ -43,7 +43,8 @@ def survey(session: MysqlFenceSession, tables: Sequence[TableId], our_login: str
     every, roles = rights(session), role_members(session)
     writers = _others(holders(every, roles, WRITES, tables), our_login, roles)
     ours = _missing_login(every, roles, tables, our_login)
-    absent = _no_tables(session, tables)
+    # What keeps every kind from being raised.
+    absent = [*_no_tables(session, tables), *unseen(session)]
     replicated = tuple(
         WayRound(
             "replication",

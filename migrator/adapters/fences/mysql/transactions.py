@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from migrator.adapters.fences.mysql.rights import must_see
 from migrator.adapters.fences.mysql.session import MysqlFenceSession
 from migrator.model.cutover.fence import OpenTransaction
 from migrator.model.table import TableId
@@ -46,7 +47,10 @@ def running(
         but: a login whose transactions don't count.
         until: those that began later don't count, seconds since 1970; None where all count.
         changed: whether only those count that have changed rows.
+
+    Raises ``CutoverError`` where the server hides others' from us: none are then no proof.
     """
+    must_see(session)
     sql, values = _RUNNING, list[object]()
     if but:
         sql, values = sql + " AND p.USER <> %s", [*values, but]

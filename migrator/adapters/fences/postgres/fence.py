@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from migrator.adapters.fences.postgres.read_only import ReadOnly
 from migrator.adapters.fences.postgres.relations import at_work
 from migrator.adapters.fences.postgres.revoked import Revoked
-from migrator.adapters.fences.postgres.session import PostgresFenceSession, database_url, literal
+from migrator.adapters.fences.postgres.session import SESSION_ID, PostgresFenceSession, database_url, literal
 from migrator.adapters.fences.postgres.survey import survey
 from migrator.adapters.fences.postgres.triggers import Triggers
 from migrator.adapters.fences.shared.kept_fence import KeptFence, Side
@@ -19,14 +19,14 @@ from migrator.schema.dialects import fence_table
 
 _ALONE = "SELECT pg_catalog.pg_try_advisory_lock(pg_catalog.hashtextextended(%s, 0))"
 _LOCKED_BY = (
-    "SELECT a.pid || '@' || extract(epoch FROM a.backend_start)::text, a.usename::text, a.backend_start::text,"
+    "SELECT " + SESSION_ID.format("a.") + ", a.usename::text, a.backend_start::text,"
     " 'raises or opens the same fence' FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid"
     " WHERE l.locktype = 'advisory' AND l.granted AND a.pid <> pg_catalog.pg_backend_pid()"
     " AND a.datname = pg_catalog.current_database() AND a.application_name LIKE 'migrator %% fence' AND %s = 1"
 )
 _END = (
     "SELECT pg_catalog.pg_terminate_backend(pid, 10000) FROM pg_catalog.pg_stat_activity"
-    " WHERE pid || '@' || extract(epoch FROM backend_start)::text = %s"
+    " WHERE " + SESSION_ID.format("") + " = %s"
 )
 
 

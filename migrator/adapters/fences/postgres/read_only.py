@@ -6,7 +6,7 @@ began before it have the former default, so they are ended.
 
 from __future__ import annotations
 
-from migrator.adapters.fences.postgres.session import PostgresFenceSession, literal, quoted
+from migrator.adapters.fences.postgres.session import SESSION_ID, PostgresFenceSession, literal, quoted
 from migrator.adapters.fences.shared.kept_fence import Before
 from migrator.adapters.fences.shared.notes import Noted, Notes
 from migrator.adapters.fences.shared.session import Limit
@@ -28,12 +28,13 @@ _VALUE = (
     " FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database() AND %s = 1"
 )
 _SESSIONS = (
-    "SELECT pid || '@' || extract(epoch FROM backend_start)::text, usename::text, coalesce(xact_start::text, ''),"
+    "SELECT " + SESSION_ID.format("") + ", usename::text, coalesce(xact_start::text, ''),"
     " pg_catalog.left(query, 200), pid FROM pg_catalog.pg_stat_activity"
-    " WHERE datname = pg_catalog.current_database() AND backend_type = 'client backend'"
+    " WHERE datname = pg_catalog.current_database() AND coalesce(backend_type, 'client backend') = 'client backend'"
     " AND pid <> pg_catalog.pg_backend_pid() AND usename <> %s"
     " AND NOT (usename = current_user AND application_name LIKE 'migrator %% fence')"
-    " AND extract(epoch FROM backend_start) <= coalesce(%s, 'infinity'::float8) ORDER BY 1"
+    " AND coalesce(extract(epoch FROM backend_start)::float8, '-infinity')"
+    " <= coalesce(%s, 'infinity'::float8) ORDER BY 1"
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from migrator.adapters.fences.postgres.session import PostgresFenceSession
+from migrator.adapters.fences.postgres.session import SESSION_ID, PostgresFenceSession
 from migrator.errors import CutoverError
 from migrator.model.cutover.fence import OpenTransaction
 from migrator.model.table import TableId
@@ -26,7 +26,7 @@ _RELATIONS = (
     " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace ORDER BY 2, 3"
 )
 _AT_WORK = (
-    ROOTS + " SELECT DISTINCT coalesce(a.pid || '@' || extract(epoch FROM a.backend_start)::text, p.gid),"
+    ROOTS + " SELECT DISTINCT coalesce(" + SESSION_ID.format("a.") + ", p.gid),"
     " coalesce(a.usename, p.owner)::text, coalesce(a.xact_start, p.prepared)::text,"
     " coalesce(pg_catalog.left(a.query, 200), 'a prepared transaction'), p.gid IS NOT NULL"
     " FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid"
@@ -38,7 +38,9 @@ _AT_WORK = (
     " AND l.pid IS DISTINCT FROM pg_catalog.pg_backend_pid()"
     " AND coalesce(a.backend_type, '') <> 'autovacuum worker' AND l.mode = ANY(%s)"
     " AND coalesce(a.usename, p.owner, '') <> %s"
-    " AND (p.gid IS NOT NULL OR extract(epoch FROM a.xact_start) <= coalesce(%s, 'infinity'::float8)) ORDER BY 3"
+    # One whose beginning the server hides from us counts: it may have begun before.
+    " AND (p.gid IS NOT NULL OR (a.pid IS NOT NULL AND a.backend_start IS NULL)"
+    " OR extract(epoch FROM a.xact_start) <= coalesce(%s, 'infinity'::float8)) ORDER BY 3"
 )
 WRITING = ("RowExclusiveLock", "ShareRowExclusiveLock", "ExclusiveLock", "AccessExclusiveLock")
 """Locks of transactions that have changed rows, or are about to."""

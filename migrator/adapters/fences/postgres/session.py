@@ -18,6 +18,9 @@ from migrator.model.server import Server
 from migrator.model.table import TableId
 
 _CONNECT_S = 10
+SESSION_ID = "{0}pid || '@' || coalesce(extract(epoch FROM {0}backend_start)::text, '')"
+"""A session as ``OpenTransaction.id`` names it, of ``pg_stat_activity``: when it began is hidden from logins without
+``pg_read_all_stats``."""
 _BUSY = frozenset({"55P03", "40P01", "XX000"})
 """A lock not had in time, a deadlock, and a catalog row that another session changed at the same moment."""
 _LOST = ("08", "57P")

@@ -64,7 +64,8 @@ _DEFAULTS = (
 )
 _LOGIN = (
     "SELECT r.rolsuper, r.rolsuper OR pg_catalog.pg_has_role('pg_signal_backend', 'USAGE'),"
-    " r.rolsuper OR pg_catalog.pg_has_role(d.datdba, 'USAGE')"
+    " r.rolsuper OR pg_catalog.pg_has_role(d.datdba, 'USAGE'),"
+    " r.rolsuper OR pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE')"
     " FROM pg_catalog.pg_roles r, pg_catalog.pg_database d WHERE r.rolname = current_user"
     " AND d.datname = pg_catalog.current_database() AND %s = 1"
 )
@@ -91,7 +92,13 @@ def survey(session: PostgresFenceSession, tables: Sequence[TableId], our_login: 
         for owner, as_owner in session.rows(_OWNERS, names(tables))
         if not as_owner
     ]
-    superuser, may_end, owns_database = session.rows(_LOGIN, (1,))[0]
+    superuser, may_end, owns_database, sees_others = session.rows(_LOGIN, (1,))[0]
+    # Without it, the server hides when the sessions and transactions of others began.
+    unseen = (
+        []
+        if sees_others
+        else ["the fence's login can't see when others' transactions began: GRANT pg_read_all_stats to it"]
+    )
     ending = [] if may_end else ["the fence's login may not end sessions: GRANT pg_signal_backend to it"]
     altering = [] if owns_database else ["the fence's login doesn't own the database: use its owner"]
     foreign = (
@@ -101,16 +108,19 @@ def survey(session: PostgresFenceSession, tables: Sequence[TableId], our_login: 
         tuple(tables),
         tuple(Writer(login, tuple(by)) for login, by in sorted(writers.items())),
         (
-            Choice(FenceKind.TRIGGERS, (*unfit, *not_owned, *ours)),
+            Choice(FenceKind.TRIGGERS, (*unfit, *not_owned, *unseen, *ours)),
             Choice(
                 FenceKind.REVOKE,
-                (*not_owned, *ours),
+                (*not_owned, *unseen, *ours),
                 _ways_past_rights(session, tables, our_login, holders),
                 lets_us_write=_writes_without_public(holders, our_login),
                 says_where=False,
             ),
             Choice(
-                FenceKind.READ_ONLY, (*altering, *ending, *foreign, *ours), (WAY_ROUND,), says_where=False
+                FenceKind.READ_ONLY,
+                (*altering, *ending, *unseen, *foreign, *ours),
+                (WAY_ROUND,),
+                says_where=False,
             ),
         ),
     )
