@@ -8,6 +8,7 @@ from typing import Any
 
 from migrator.config.secret import Secrets, settings_of
 from migrator.config.setting import Setting
+from migrator.model.cutover.hook import url_problem
 from migrator.model.cutover.reads import ReadsLimits
 from migrator.model.cutover.record import Verify
 from migrator.model.server import Server
@@ -154,6 +155,9 @@ def cutover_of(
         allowed = SETTINGS[name].choices
         if get(name) not in allowed:
             problem(name, f"{get(name)!r} is none of {', '.join(allowed)}")
+    for name in ("hook", "reads_hook"):
+        if why := url_problem(str(get(name))):
+            problem(name, f"{get(name)!r} can't be asked: {why}")
     old, new = (
         _choice(get, problem, secrets, name, server) for name, server in zip(_SIDES, sides, strict=True)
     )

@@ -17,6 +17,7 @@ FRAMEWORKS = {
 OTHERS_CALL_IT = {
     "alembic": ("down_revision", "branch_labels", "depends_on"),
     "pytest": ("pytestmark", "test_*"),
+    "urllib": ("redirect_request", "http_open", "https_open"),
     "pymysql": ("_read_query_result", "_read_load_local_packet", "unbuffered_active", "first_packet"),
     "psycopg": ("itersize", "nonblocking", "isolation_level"),
     "mysql-replication": ("auto_position",),

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
 
+from migrator.adapters.hooks.post import posted
+from migrator.adapters.hooks.shell import ran
 from migrator.errors import CutoverError
+from migrator.model.cutover.hook import is_url
 from migrator.model.cutover.record import Side, What
 from migrator.model.server import Server
 
@@ -38,10 +37,8 @@ class SwitchHook:
         document = self._document(side, f"{self._migration}-{key}", what)
         if not hook:
             raise _failed(f"[cutover], {what}", "the accepted plan has one, the settings have none")
-        if hook.startswith(("http://", "https://")):
-            _post(hook, document, limit_s)
-        else:
-            _run(hook, document, limit_s)
+        if failure := _post(hook, document, limit_s) if is_url(hook) else _run(hook, document, limit_s):
+            raise _failed(hook, failure)
 
     def _document(self, side: Side, key: str, what: What) -> dict[str, object]:
         server = self._sides[side]
@@ -57,45 +54,19 @@ class SwitchHook:
         }
 
 
-def _run(hook: str, document: Mapping[str, object], limit_s: float) -> None:
+def _run(hook: str, document: Mapping[str, object], limit_s: float) -> str:
+    """Runs the command; returns how it failed, else empty."""
     variables = {f"MIGRATOR_{name.upper()}": str(value) for name, value in document.items()}
-    with subprocess.Popen(
-        hook,
-        shell=True,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        env={**os.environ, **variables},
-        start_new_session=True,
-    ) as process:
-        try:
-            out, err = process.communicate(json.dumps(document), limit_s)
-        except subprocess.TimeoutExpired:
-            # What the shell has started mustn't go on: it would point the application while the switch is undone.
-            os.killpg(process.pid, signal.SIGKILL)
-            raise _failed(hook, f"it didn't end within {limit_s:g} s") from None
-    if process.returncode:
-        said = (err or out).strip()[-_SAID:]
-        raise _failed(hook, f"it ended with exit code {process.returncode}: {said or 'it said nothing'}")
-
-
-def _post(hook: str, document: Mapping[str, object], limit_s: float) -> None:
-    request = urllib.request.Request(
-        hook,
-        json.dumps(document).encode(),
-        {"Content-Type": "application/json", "Idempotency-Key": str(document["key"])},
-        method="POST",
-    )
     try:
-        with urllib.request.urlopen(request, timeout=limit_s):
-            return
-    except urllib.error.HTTPError as error:
-        said = error.read(_SAID).decode(errors="replace").strip()
-        raise _failed(hook, f"it answered {error.code}: {said}") from None
-    except OSError as error:
-        raise _failed(hook, str(error)) from None
+        return ran(hook, json.dumps(document), {**os.environ, **variables}, limit_s, _SAID)
+    except (OSError, ValueError) as error:
+        return f"it can't be started: {error}"
+
+
+def _post(hook: str, document: Mapping[str, object], limit_s: float) -> str:
+    """Sends the request; returns how it failed, else empty."""
+    headers = {"Content-Type": "application/json", "Idempotency-Key": str(document["key"])}
+    return posted(hook, json.dumps(document).encode(), headers, limit_s, _SAID)
 
 
 def _failed(hook: str, cause: str) -> CutoverError:

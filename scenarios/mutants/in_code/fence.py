@@ -19,8 +19,25 @@ _OURS = (
     "test_everybody_else_is_refused_and_afterwards_all_is_as_before",
 )
 _AT_WORK = (f"{_POSTGRES}test_open_transactions_are_named_and_ended_where_rights_are_taken",)
+_HOOK = "tests/unit/hooks/test_switch_hook.py::"
 
 FENCE = (
+    *mutants_of(
+        "migrator/adapters/hooks/shell.py", (f"{_HOOK}test_of_a_command_past_its_limit_nothing_goes_on",),
+        ("what timed out goes on", "            if not done:\n", "            if False:\n"),
+    ),
+    *mutants_of(
+        "migrator/adapters/hooks/shell.py", (f"{_HOOK}test_a_child_left_behind_by_a_command_that_ended_well_may_go_on",),
+        ("what is left behind is ended too", "            if not done:\n", "            if True:\n"),
+    ),
+    *mutants_of(
+        "migrator/adapters/hooks/post.py", (f"{_HOOK}test_a_redirect_is_a_failure_and_nobody_follows_it",),
+        ("redirects are followed", "build_opener(_NoRedirects, _Plain", "build_opener(_Plain"),
+    ),
+    *mutants_of(
+        "migrator/adapters/hooks/post.py", (f"{_HOOK}test_a_slow_answer_is_bounded_in_all",),
+        ("a slow answer is waited for", "return answer.result(limit_s)", "return answer.result(5)"),
+    ),
     *mutants_of(
         "migrator/model/cutover/fence.py", _RULES,
         ("every way round is accepted", "if way.label not in plan.accepted", "if False"),

@@ -128,6 +128,10 @@ def test_the_password_is_never_shown(tmp_path: Path) -> None:
         (('user = "reader"', 'user = "reader"\nforget_changes = true'), "source.forget_changes"),
         (('user = "reader"', 'user = "reader"\nforget_changes = 1'), "1 is not true or false"),
         (('host = "db1"', "host = true"), "source.host: True is not a text"),
+        (
+            ("[capture]", '[cutover]\nhook = "http://h:99999/x"\n[capture]'),
+            "cutover.hook: 'http://h:99999/x' can't be asked",
+        ),
     ],
 )
 def test_a_problem_is_named(tmp_path: Path, change: tuple[str, str], names: str) -> None:
