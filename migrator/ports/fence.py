@@ -28,16 +28,19 @@ class Fence(Protocol):
     def survey(self, tables: Sequence[TableId], our_login: str) -> Survey:
         """Returns which kinds can be raised and what would pass them. Changes nothing."""
 
-    def raise_fence(self, plan: FencePlan, limit_s: float) -> FenceState:
+    def raise_fence(self, plan: FencePlan, limit_s: float, epoch: int = 0) -> FenceState:
         """Raises the fence; returns its state, which is up.
 
         Args:
             plan: a plan that ``Survey.refusals`` lets pass. One that stands already is completed.
             limit_s: for all waiting for locks and sessions. Locks are waited for in short tries, so that nobody
                 queues behind us.
+            epoch: of the leader that acts; 0: nobody leads. A leader ends a session of ours that keeps the fence's
+                lock from it.
 
-        Raises ``CutoverError`` for a plan that is refused, for another plan that stands, and, past the limit and
-        retryable, with who held the lock. Whatever was done is undone then.
+        Raises ``FencedError`` where a leader of a higher epoch has raised or opened it since. Raises ``CutoverError``
+        for a plan that is refused, for another plan that stands, and, past the limit and retryable, with who held the
+        lock. Whatever was done is undone then.
         """
 
     def state(self, plan: FencePlan) -> FenceState:
@@ -55,10 +58,11 @@ class Fence(Protocol):
     def late(self, plan: FencePlan) -> LateWriters:
         """Returns the writers that were refused since the fence was raised."""
 
-    def open_fence(self, plan: FencePlan, limit_s: float) -> FenceState:
+    def open_fence(self, plan: FencePlan, limit_s: float, epoch: int = 0) -> FenceState:
         """Puts everything back as it was before; returns the state, which is down. Nothing where nothing stands.
 
-        Writers pass at once. Raises ``CutoverError``, retryable, where remains could not be removed in ``limit_s``.
+        Writers pass at once. Raises ``FencedError`` as ``raise_fence`` does, and ``CutoverError``, retryable, where
+        remains could not be removed in ``limit_s``.
         """
 
     def by_hand(self, plan: FencePlan) -> list[str]:

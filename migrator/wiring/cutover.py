@@ -14,7 +14,7 @@ from migrator.config.project import Settings
 from migrator.config.way_back import has_way_back, way_back
 from migrator.errors import ConfigError, CutoverError, FencedError, MigratorError
 from migrator.model.cutover.fence import FenceKind, FencePlan, Survey
-from migrator.model.cutover.record import CutoverPlan, Phase, Record, Side, Verify, What
+from migrator.model.cutover.record import CutoverPlan, Phase, Record, Side, Verify, Wanted, What
 from migrator.model.finding import Finding
 from migrator.model.table import TableId
 from migrator.ports.cutover import CutoverSide
@@ -295,6 +295,8 @@ def _compared(
 
     Plans which columns are copies, and compares what has changed so far.
     """
+    if record.wanted is Wanted.NOTHING:
+        return ""  # reads alone are to be pointed: the dual reads have judged
     numberings[record.opens].copies()
     if record.plan.verify is Verify.NOTHING:
         return ""

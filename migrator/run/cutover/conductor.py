@@ -125,7 +125,7 @@ class Conductor:
         if fence.state(plan).standing is Standing.UP:
             return True
         try:
-            fence.raise_fence(plan, _AT_ONCE_S)
+            fence.raise_fence(plan, _AT_ONCE_S, self.epoch)
         except CutoverError as error:
             if not error.retryable:
                 raise
@@ -200,7 +200,7 @@ class Conductor:
         left = record.plan.pause_s - (self.clock() - record.since_s)
         try:
             self.both.fences[record.open_side].raise_fence(
-                record.plan.fence(record.open_side), max(0.1, min(left, _AT_ONCE_S))
+                record.plan.fence(record.open_side), max(0.1, min(left, _AT_ONCE_S)), self.epoch
             )
         except CutoverError as error:
             if not error.retryable:
@@ -259,7 +259,7 @@ class Conductor:
 
     def _open(self, record: Record) -> bool:
         self._refuse_second(record, record.open_side)
-        self.both.fences[record.opens].open_fence(record.plan.fence(record.opens), _AT_ONCE_S)
+        self.both.fences[record.opens].open_fence(record.plan.fence(record.opens), _AT_ONCE_S, self.epoch)
         return True
 
     def _undo(self, record: Record) -> bool:
@@ -267,7 +267,7 @@ class Conductor:
         side = record.open_side
         with suppress(ConnectionFailed):  # this side must open though the other one can't be reached
             self._refuse_second(record, side.other)
-        self.both.fences[side].open_fence(record.plan.fence(side), _AT_ONCE_S)
+        self.both.fences[side].open_fence(record.plan.fence(side), _AT_ONCE_S, self.epoch)
         if record.hooked:
             try:
                 self._hook(record, side)
@@ -280,7 +280,7 @@ class Conductor:
         """The fenced side stays fenced if it is the old one; a new side that was never taken over is as it was."""
         self.give_up()
         if record.open_side is Side.OLD:
-            self.both.fences[Side.NEW].open_fence(record.plan.new, _AT_ONCE_S)
+            self.both.fences[Side.NEW].open_fence(record.plan.new, _AT_ONCE_S, self.epoch)
         return True
 
     # -- what several steps do

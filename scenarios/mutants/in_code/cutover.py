@@ -53,7 +53,7 @@ CUTOVER = (
         _MACHINE,
         (
             "the fence is asked for, not raised",
-            "            self.both.fences[record.open_side].raise_fence(\n                record.plan.fence(record.open_side), max(0.1, min(left, _AT_ONCE_S))\n            )",
+            "            self.both.fences[record.open_side].raise_fence(\n                record.plan.fence(record.open_side), max(0.1, min(left, _AT_ONCE_S)), self.epoch\n            )",
             "            max(0.1, min(left, _AT_ONCE_S))",
         ),
         (
@@ -64,7 +64,7 @@ CUTOVER = (
         ("the log isn't drained", "return self._has_reached(record, record.open_side)", "return True"),
         (
             "an undo opens nothing",
-            "        self.both.fences[side].open_fence(record.plan.fence(side), _AT_ONCE_S)\n        if record.hooked:",
+            "        self.both.fences[side].open_fence(record.plan.fence(side), _AT_ONCE_S, self.epoch)\n        if record.hooked:",
             "        if record.hooked:",
         ),
         (
@@ -99,8 +99,8 @@ CUTOVER = (
         ),
         (
             "an undo waits for the hook",
-            "        self.both.fences[side].open_fence(record.plan.fence(side), _AT_ONCE_S)\n        if record.hooked:\n            try:\n                self._hook(record, side)\n                self._reads_hook(record, rules.reads_after_undo(record))\n            except CutoverError as error:\n                self._under_way.hook_failed = error.what\n        return True",
-            "        if record.hooked:\n            try:\n                self._hook(record, side)\n                self._reads_hook(record, rules.reads_after_undo(record))\n            except CutoverError as error:\n                self._under_way.hook_failed = error.what\n        self.both.fences[side].open_fence(record.plan.fence(side), _AT_ONCE_S)\n        return True",
+            "        self.both.fences[side].open_fence(record.plan.fence(side), _AT_ONCE_S, self.epoch)\n        if record.hooked:\n            try:\n                self._hook(record, side)\n                self._reads_hook(record, rules.reads_after_undo(record))\n            except CutoverError as error:\n                self._under_way.hook_failed = error.what\n        return True",
+            "        if record.hooked:\n            try:\n                self._hook(record, side)\n                self._reads_hook(record, rules.reads_after_undo(record))\n            except CutoverError as error:\n                self._under_way.hook_failed = error.what\n        self.both.fences[side].open_fence(record.plan.fence(side), _AT_ONCE_S, self.epoch)\n        return True",
         ),
         (
             "writes past the fence are passed over",

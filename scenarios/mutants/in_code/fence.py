@@ -11,6 +11,7 @@ _KILLED = (
     "tests/integration/fences/test_postgres_fence.py::TestPostgresFence::test_killed_while_it_is_raised",
 )
 _HIDDEN = "test_a_login_from_which_others_transactions_are_hidden_is_an_obstacle"
+_CONTRACT = "tests/integration/fences/test_postgres_fence.py::TestPostgresFence::"
 _QUEUES = "test_nobody_queues_behind_the_triggers_and_past_the_limit_all_is_undone"
 _GRANTED = (f"{_POSTGRES}test_whatever_was_granted_is_granted_again",)
 _EVERYBODY = (f"{_POSTGRES}test_triggers_stop_superusers_replicas_truncate_copy_and_functions_of_owners",)
@@ -50,6 +51,20 @@ FENCE = (
         "migrator/adapters/fences/shared/session.py", _RULES,
         ("what is held isn't tried again", "left = [thing for thing in left if not _done(attempt, thing)]", "left = [thing for thing in left if not _done(attempt, thing)] and []"),
         ("nobody is named", "found = \"; \".join(one.words() for one in holders())", "found = \"; \".join(one.words() for one in holders()[:0])"),
+    ),
+    *mutants_of(
+        "migrator/adapters/fences/shared/kept_fence.py", (f"{_CONTRACT}test_a_leader_that_slept_changes_nothing_any_more",),
+        ("a leader that slept acts", "        if latest > epoch:\n", "        if False:\n"),
+        ("nobody keeps the epoch", "if epoch <= latest:", "if True:"),
+    ),
+    *mutants_of(
+        "migrator/adapters/fences/shared/notes.py", (f"{_CONTRACT}test_a_leader_that_slept_changes_nothing_any_more",),
+        ("the epoch is forgotten with the notes", "        if not noted.epoch:\n", "        if True:\n"),
+    ),
+    *mutants_of(
+        "migrator/adapters/fences/shared/kept_fence.py",
+        (f"{_CONTRACT}test_a_leader_that_takes_over_ends_the_session_of_one_that_sleeps_with_the_lock",),
+        ("a leader waits for one that sleeps", "for one in self._our_holders(session):", "for one in ():"),
     ),
     *mutants_of(
         "migrator/adapters/fences/shared/kept_fence.py", _KILLED,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from migrator.errors import CutoverError
+from migrator.errors import ConnectionFailed, CutoverError, FencedError, MigratorError
 from migrator.model.cutover.fence import FenceKind, Standing
 from tests.contract.fences.fence_under_test import (
     LONG_S,
@@ -138,6 +138,66 @@ class FenceContract(_OfOneEngine):
         down(place, plan)
         place.fence().raise_fence(other, LONG_S)
         down(place, other)
+
+    def test_a_leader_that_slept_changes_nothing_any_more(self, place: FencePlace, kind: FenceKind) -> None:
+        plan, fence = plan_of(place, kind), place.fence()
+        assert fence.raise_fence(plan, LONG_S, 1).standing is Standing.UP
+        assert fence.open_fence(plan, LONG_S, 2).standing is Standing.DOWN
+        before = place.listing()
+        with pytest.raises(FencedError, match="a later leader has changed this fence: epoch 2, ours is 1"):
+            fence.raise_fence(plan, LONG_S, 1)
+        assert place.listing() == before
+        assert fence.raise_fence(plan, LONG_S, 3).standing is Standing.UP
+        with pytest.raises(FencedError, match="epoch 3, ours is 2"):
+            fence.open_fence(plan, LONG_S, 2)
+        assert fence.state(plan).standing is Standing.UP
+        assert fence.open_fence(plan, LONG_S, 3).standing is Standing.DOWN
+        assert (
+            fence.open_fence(plan, LONG_S, 5).standing is Standing.DOWN
+        )  # nothing is there, and yet it is kept
+        with pytest.raises(FencedError, match="epoch 5, ours is 4"):
+            fence.raise_fence(plan, LONG_S, 4)
+        assert place.listing() == before
+        place.by_hand(fence.by_hand(plan))
+        assert fence.raise_fence(plan, LONG_S, 1).standing is Standing.UP
+        place.by_hand(fence.by_hand(plan))
+        assert not place.noted()
+
+    def test_a_leader_that_takes_over_ends_the_session_of_one_that_sleeps_with_the_lock(
+        self, place: FencePlace, kind: FenceKind
+    ) -> None:
+        plan, asleep, awake = plan_of(place, kind), threading.Event(), threading.Event()
+        errors: list[BaseException] = []
+
+        def sleeps(name: str) -> None:
+            if name == "fence.opening":
+                asleep.set()
+                awake.wait(LONG_S)
+
+        def open_it() -> None:
+            try:
+                place.fence(sleeps).open_fence(plan, LONG_S)
+            except MigratorError as error:
+                errors.append(error)
+
+        place.fence().raise_fence(plan, LONG_S)
+        sleeper = threading.Thread(target=open_it, daemon=True)
+        sleeper.start()
+        assert asleep.wait(LONG_S)
+        with pytest.raises(CutoverError, match="waited for in vain") as error:
+            place.fence().open_fence(plan, 1.5)
+        assert "raises or opens the same fence" in error.value.cause
+        assert place.fence().raise_fence(plan, LONG_S, 2).standing is Standing.UP
+        awake.set()
+        sleeper.join(LONG_S)
+        assert [type(one) for one in errors] == [ConnectionFailed]
+        assert place.fence().state(plan).standing is Standing.UP
+        if (
+            plan.login
+        ):  # a server that takes no writes behind the fence keeps no epoch either, until it is opened
+            with pytest.raises(FencedError):
+                place.fence().open_fence(plan, LONG_S, 1)
+        assert place.fence().open_fence(plan, LONG_S, 2).standing is Standing.DOWN
 
     def test_two_at_once(self, place: FencePlace, kind: FenceKind) -> None:
         before, plan = place.listing(), plan_of(place, kind)

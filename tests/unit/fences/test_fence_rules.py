@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migrator.adapters.fences.shared.notes import Noted, from_document, to_document
+from migrator.adapters.fences.shared.notes import Noted, from_document, released, to_document
 from migrator.adapters.fences.shared.session import BusyError, Limit
 from migrator.errors import ConfigError, CutoverError
 from migrator.model.cutover.fence import (
@@ -102,6 +102,11 @@ def test_notes_come_back_as_they_were_written(
     roles = ("app",) if kind in (FenceKind.REVOKE, FenceKind.ACCOUNT_LOCK) else ()
     noted = Noted(FencePlan(kind, tuple(tables), login, "gone", roles, accepted), before)
     assert from_document(to_document(noted), "here") == noted
+    assert from_document(to_document(replace(noted, epoch=7)), "here") == replace(noted, epoch=7)
+
+
+def test_notes_of_a_fence_that_was_opened_keep_nothing_but_the_epoch() -> None:
+    assert from_document(released(7), "here") is None
 
 
 def test_notes_of_another_version_are_refused() -> None:

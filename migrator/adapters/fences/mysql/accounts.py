@@ -73,7 +73,7 @@ class Accounts:
         """Unlocks the accounts that weren't locked before, and forgets the notes."""
         for account in self._open(noted):
             limit.change(session, (f"ALTER USER {_NAME} ACCOUNT UNLOCK", parted(account)))
-        limit.change(session, self._notes.forget())
+        limit.change(session, self._notes.forget(noted))
 
     def state(self, session: MysqlFenceSession, noted: Noted) -> FenceState:
         """Returns which accounts the server lets in, and whose sessions are there."""

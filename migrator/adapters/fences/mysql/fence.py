@@ -97,6 +97,16 @@ class MysqlFence(KeptFence[MysqlFenceSession]):
             OpenTransaction(str(id_), "", "", "raises or opens the same fence") for (id_,) in found if id_
         ]
 
+    def _our_holders(self, session: MysqlFenceSession) -> Sequence[OpenTransaction]:
+        # Only fences take locks of this name; the login tells ours.
+        found = session.rows(
+            "SELECT CAST(ID AS CHAR), USER, '', 'raises or opens the same fence' FROM information_schema.PROCESSLIST"
+            " WHERE ID = IS_USED_LOCK(%s) AND USER ="
+            " (SELECT USER FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID())",
+            (self._side.name(),),
+        )
+        return [OpenTransaction(*row) for row in found]
+
     def _surveyed(self, session: MysqlFenceSession, tables: Sequence[TableId], our_login: str) -> Survey:
         return survey(session, tables, our_login)
 

@@ -50,7 +50,7 @@ class ReadOnly:
         """Sets the variables to what they were, and forgets the notes."""
         for statement in self._back(session, noted):
             limit.change(session, statement, holders=lambda: running(session))
-        limit.change(session, self._notes.forget())
+        limit.change(session, self._notes.forget(noted))
 
     def state(self, session: MysqlFenceSession, noted: Noted) -> FenceState:
         """Returns the variables' state."""

@@ -95,7 +95,7 @@ class Triggers:
         )
         for statement in self._counting.dropping(noted.before["counted"]):
             limit.change(session, statement, holders=lambda: running(session))
-        limit.change(session, self._notes.forget())
+        limit.change(session, self._notes.forget(noted))
 
     def state(self, session: MysqlFenceSession, noted: Noted) -> FenceState:
         """Returns which of them are there."""

@@ -22,8 +22,10 @@ _LOCKED_BY = (
     "SELECT " + SESSION_ID.format("a.") + ", a.usename::text, a.backend_start::text,"
     " 'raises or opens the same fence' FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid"
     " WHERE l.locktype = 'advisory' AND l.granted AND a.pid <> pg_catalog.pg_backend_pid()"
-    " AND a.datname = pg_catalog.current_database() AND a.application_name LIKE 'migrator %% fence' AND %s = 1"
+    " AND a.datname = pg_catalog.current_database() AND l.objsubid = 1"
+    " AND ((l.classid::bigint << 32) | l.objid::bigint) = pg_catalog.hashtextextended(%s, 0)"
 )
+_OURS = " AND a.application_name LIKE 'migrator %% fence' AND a.usename = current_user"
 _END = (
     "SELECT pg_catalog.pg_terminate_backend(pid, 10000) FROM pg_catalog.pg_stat_activity"
     " WHERE " + SESSION_ID.format("") + " = %s"
@@ -72,7 +74,10 @@ class PostgresFence(KeptFence[PostgresFenceSession]):
         return bool(session.rows(_ALONE, (self._side.name(),))[0][0])
 
     def _lock_holders(self, session: PostgresFenceSession) -> Sequence[OpenTransaction]:
-        return [OpenTransaction(*row) for row in session.rows(_LOCKED_BY, (1,))]
+        return [OpenTransaction(*row) for row in session.rows(_LOCKED_BY, (self._side.name(),))]
+
+    def _our_holders(self, session: PostgresFenceSession) -> Sequence[OpenTransaction]:
+        return [OpenTransaction(*row) for row in session.rows(_LOCKED_BY + _OURS, (self._side.name(),))]
 
     def _surveyed(self, session: PostgresFenceSession, tables: Sequence[TableId], our_login: str) -> Survey:
         return survey(session, tables, our_login)

@@ -69,7 +69,7 @@ class ReadOnly:
             lambda: not self._ended(session, noted, float(now)),
             lambda: self._older(session, noted, float(now)),
         )
-        limit.change(session, self._notes.forget())
+        limit.change(session, self._notes.forget(noted))
 
     def state(self, session: PostgresFenceSession, noted: Noted) -> FenceState:
         """Returns what the database's setting is, and who began before it."""

@@ -141,7 +141,7 @@ class Revoked:
 
     def take_down(self, session: PostgresFenceSession, noted: Noted, limit: Limit) -> None:
         """Gives back what was taken, all at once, and forgets the notes with it."""
-        limit.change(session, *self._lacking(session, noted), self._notes.forget())
+        limit.change(session, *self._lacking(session, noted), self._notes.forget(noted))
 
     def state(self, session: PostgresFenceSession, noted: Noted) -> FenceState:
         """Returns which rights of the roles are there."""

@@ -90,7 +90,7 @@ class Triggers:
             ),
             lambda left: self._in_the_way(session, noted, left),
         )
-        limit.change(session, *self._dropped(noted), self._notes.forget())
+        limit.change(session, *self._dropped(noted), self._notes.forget(noted))
 
     def state(self, session: PostgresFenceSession, noted: Noted) -> FenceState:
         """Returns which of the triggers the server has, and what their function does."""

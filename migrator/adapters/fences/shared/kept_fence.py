@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from migrator.adapters.fences.shared.notes import Noted, Notes
 from migrator.adapters.fences.shared.session import FenceSession, Limit
-from migrator.errors import CutoverError
+from migrator.errors import CutoverError, FencedError
 from migrator.model.cutover.fence import (
     FenceKind,
     FencePlan,
@@ -27,6 +28,8 @@ from migrator.model.table import TableId
 S = TypeVar("S", bound=FenceSession)
 S_contra = TypeVar("S_contra", bound=FenceSession, contravariant=True)
 Before = Mapping[str, Any]
+_HOLDER_S = 1.0
+"""Seconds that a leader waits for the lock of a fence until it ends the session that has it."""
 SHARED_KINDS = (FenceKind.REVOKE, FenceKind.ACCOUNT_LOCK, FenceKind.READ_ONLY)
 """Kinds of which a server can have one only: the second would take the first one's work for what was there before."""
 
@@ -96,17 +99,16 @@ class KeptFence(ABC, Generic[S]):
         with self._session() as session:
             return self._surveyed(session, tables, our_login)
 
-    def raise_fence(self, plan: FencePlan, limit_s: float) -> FenceState:
+    def raise_fence(self, plan: FencePlan, limit_s: float, epoch: int = 0) -> FenceState:
         """Raises the fence (see ``ports.fence``)."""
         limit = Limit(limit_s, "the fence", self._where)
         with self._session() as session:
-            limit.until(lambda: self._alone(session), lambda: self._lock_holders(session))
-            self._make_notes_table()
-            noted = self._notes().read(session)
+            noted = self._claimed(session, epoch, limit)
             if noted is not None and noted.plan != plan:
                 raise self._another(noted.plan)
             if noted is None:
-                noted = self._note(session, plan, limit)
+                self._make_notes_table()
+                noted = self._note(session, plan, epoch, limit)
             elif self._stands(session, noted):
                 return self._means_of(plan).state(session, noted)
             try:
@@ -151,12 +153,11 @@ class KeptFence(ABC, Generic[S]):
                 return LateWriters(0, (), "nothing is counted, as no fence stands")
             return self._means_of(noted.plan).late(session, noted)
 
-    def open_fence(self, plan: FencePlan, limit_s: float) -> FenceState:
+    def open_fence(self, plan: FencePlan, limit_s: float, epoch: int = 0) -> FenceState:
         """Puts everything back as it was (see ``ports.fence``)."""
         limit = Limit(limit_s, "the fence's removal", self._where)
         with self._session() as session:
-            limit.until(lambda: self._alone(session), lambda: self._lock_holders(session))
-            noted = self._notes().read(session)
+            noted = self._claimed(session, epoch, limit)
             if noted is None:
                 return self._means_of(plan).state(session, self._as_if_noted(session, plan))
             if noted.plan != plan:
@@ -176,7 +177,51 @@ class KeptFence(ABC, Generic[S]):
         up = self._means_of(noted.plan).state(session, noted).standing is Standing.UP
         return up and self._notes().up_at(session) is not None
 
-    def _note(self, session: S, plan: FencePlan, limit: Limit) -> Noted:
+    def _claimed(self, session: S, epoch: int, limit: Limit) -> Noted | None:
+        """Takes the fence's lock until the session ends, and keeps the leader's epoch; returns the notes.
+
+        The lock ends with the session, and the changes with it: whoever has it and a higher epoch acts last. Raises
+        ``FencedError`` where a later leader was here.
+        """
+        patience = time.monotonic() + min(_HOLDER_S, limit.left_s() / 2)
+
+        def had() -> bool:
+            if self._alone(session):
+                return True
+            self._check(session, epoch)
+            if epoch and time.monotonic() > patience:
+                # A leader that sleeps with the lock: a later one waits for it no longer.
+                for one in self._our_holders(session):
+                    self._end(session, one)
+            return False
+
+        limit.until(had, lambda: self._lock_holders(session))
+        self._check(session, epoch)
+        noted, latest = self._notes().read(session), self._notes().epoch(session)
+        if epoch <= latest:
+            return noted
+        self._make_notes_table()
+        noted = None if noted is None else replace(noted, epoch=epoch)
+        try:
+            self._notes().claim(session, noted, epoch, limit)
+        except CutoverError:
+            # A server that this fence makes read-only takes no notes; it does when it is opened.
+            if noted is None or noted.plan.kind is not FenceKind.READ_ONLY:
+                raise
+        return noted
+
+    def _check(self, session: S, epoch: int) -> None:
+        latest = self._notes().epoch(session)
+        if latest > epoch:
+            raise FencedError(
+                f"a later leader has changed this fence: epoch {latest}, ours is {epoch}",
+                where=self._where,
+                cause="this process slept, or was cut off, while another one took over",
+                remedy="stop this process; it must not write any more. If no other one leads, as after a reset,"
+                " run the SQL by which `migrator cutover plan` opens the side by hand",
+            )
+
+    def _note(self, session: S, plan: FencePlan, epoch: int, limit: Limit) -> Noted:
         refusals = self._surveyed(session, plan.tables, plan.login).refusals(plan)
         others = self._notes().others(session) if plan.kind in SHARED_KINDS else []
         if others:
@@ -189,7 +234,7 @@ class KeptFence(ABC, Generic[S]):
                 remedy="choose the kind of fence that the survey advises, remove what is named, or name it as"
                 " accepted in the plan",
             )
-        noted = Noted(plan, self._means_of(plan).before(session, plan))
+        noted = Noted(plan, self._means_of(plan).before(session, plan), epoch)
         self._step("fence.noting")
         self._notes().write(session, noted, limit)
         return noted
@@ -254,6 +299,10 @@ class KeptFence(ABC, Generic[S]):
     @abstractmethod
     def _lock_holders(self, session: S) -> Sequence[OpenTransaction]:
         """Returns who has that lock."""
+
+    @abstractmethod
+    def _our_holders(self, session: S) -> Sequence[OpenTransaction]:
+        """Returns those of them that are sessions of a fence by our own login."""
 
     @abstractmethod
     def _surveyed(self, session: S, tables: Sequence[TableId], our_login: str) -> Survey: ...

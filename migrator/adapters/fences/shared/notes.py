@@ -22,10 +22,12 @@ class Noted:
     Attributes:
         plan: of the fence.
         before: what the kind of fence needs to put things back; JSON.
+        epoch: highest one of the leaders that have touched the fence; 0: no leader has.
     """
 
     plan: FencePlan
     before: Mapping[str, Any]
+    epoch: int = 0
 
 
 def to_document(noted: Noted) -> str:
@@ -41,13 +43,19 @@ def to_document(noted: Noted) -> str:
             "roles": list(plan.roles),
             "accepted": sorted(plan.accepted),
             "before": noted.before,
+            "epoch": noted.epoch,
         },
         sort_keys=True,
     )
 
 
-def from_document(document: str, where: str) -> Noted:
-    """Reads notes. Raises ``CutoverError`` for those of another version."""
+def released(epoch: int) -> str:
+    """Writes that nothing is noted, and which leader was the last one here."""
+    return json.dumps({"format": FORMAT, "epoch": epoch})
+
+
+def from_document(document: str, where: str) -> Noted | None:
+    """Reads notes; None where they say that nothing is noted. Raises ``CutoverError`` for another version's."""
     found = json.loads(document)
     if found.get("format") != FORMAT:
         raise CutoverError(
@@ -56,6 +64,8 @@ def from_document(document: str, where: str) -> Noted:
             cause=f"their format is {found.get('format')!r}, this version knows {FORMAT}",
             remedy="start the version that wrote them, or a newer one",
         )
+    if "kind" not in found:
+        return None
     plan = FencePlan(
         FenceKind(found["kind"]),
         tuple(TableId(schema, name) for schema, name in found["tables"]),
@@ -64,7 +74,7 @@ def from_document(document: str, where: str) -> Noted:
         tuple(found["roles"]),
         frozenset(found["accepted"]),
     )
-    return Noted(plan, found["before"])
+    return Noted(plan, found["before"], int(found.get("epoch", 0)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,30 +101,51 @@ class Notes:
 
     def read(self, session: FenceSession) -> Noted | None:
         """Returns the notes; None where nothing is noted."""
+        document = self._document(session)
+        return None if document is None else from_document(document, self.where)
+
+    def epoch(self, session: FenceSession) -> int:
+        """Returns the highest epoch of the leaders that have touched the fence; 0 where none has."""
+        document = self._document(session)
+        return 0 if document is None else int(json.loads(document).get("epoch", 0))
+
+    def _document(self, session: FenceSession) -> str | None:
         if not session.rows(self.there)[0][0]:
             return None
         found = session.rows(f"SELECT document FROM {self.table} WHERE name = %s", (self.name,))
-        return from_document(str(found[0][0]), self.where) if found else None
+        return str(found[0][0]) if found else None
 
     def others(self, session: FenceSession) -> list[str]:
         """Returns the other fences on this server which are noted here, in words."""
         return [
             f"{migration} ({side})"
-            for migration, side, name in session.rows(
-                f"SELECT migration, side, name FROM {self.table} ORDER BY 1, 2"
+            for migration, side, name, document in session.rows(
+                f"SELECT migration, side, name, document FROM {self.table} ORDER BY 1, 2"
             )
-            if name != self.name
+            if name != self.name and from_document(str(document), self.where) is not None
         ]
 
     def write(self, session: FenceSession, noted: Noted, limit: Limit) -> None:
         """Makes the notes durable."""
-        limit.change(
-            session,
-            (
-                f"INSERT INTO {self.table} (name, migration, side, document) VALUES (%s, %s, %s, %s)",
-                (self.name, self.migration, self.side, to_document(noted)),
-            ),
-        )
+        self._put(session, to_document(noted), limit)
+
+    def claim(self, session: FenceSession, noted: Noted | None, epoch: int, limit: Limit) -> None:
+        """Keeps that a leader of this epoch has touched the fence, whose notes are these."""
+        self._put(session, released(epoch) if noted is None else to_document(noted), limit)
+
+    def _put(self, session: FenceSession, document: str, limit: Limit) -> None:
+        """Whoever calls is alone with the row."""
+        if self._document(session) is None:
+            limit.change(
+                session,
+                (
+                    f"INSERT INTO {self.table} (name, migration, side, document) VALUES (%s, %s, %s, %s)",
+                    (self.name, self.migration, self.side, document),
+                ),
+            )
+        else:
+            statement = f"UPDATE {self.table} SET document = %s WHERE name = %s"
+            limit.change(session, (statement, (document, self.name)))
 
     def up_at(self, session: FenceSession) -> float | None:
         """Returns when the fence was up, by the server's clock in seconds since 1970; None where it isn't known.
@@ -131,6 +162,9 @@ class Notes:
         stamped = f"UPDATE {self.table} SET up_at = {self.clock} WHERE name = %s"
         limit.change(session, (stamped, (self.name,)))
 
-    def forget(self) -> tuple[str, tuple[str]]:
-        """Returns the statement that removes the notes, and its value."""
-        return f"DELETE FROM {self.table} WHERE name = %s", (self.name,)
+    def forget(self, noted: Noted) -> tuple[str, tuple[str, ...]]:
+        """Returns the statement that removes the notes, and its values. The last leader's epoch stays."""
+        if not noted.epoch:
+            return f"DELETE FROM {self.table} WHERE name = %s", (self.name,)
+        statement = f"UPDATE {self.table} SET document = %s, up_at = NULL WHERE name = %s"
+        return statement, (released(noted.epoch), self.name)

@@ -89,7 +89,7 @@ class SideInMemory:
         """Nobody asks."""
         raise AssertionError
 
-    def raise_fence(self, plan: FencePlan, limit_s: float) -> FenceState:
+    def raise_fence(self, plan: FencePlan, limit_s: float, epoch: int = 0) -> FenceState:
         """At once, unless somebody holds its tables."""
         self.world.check(self)
         if self.held:
@@ -117,7 +117,7 @@ class SideInMemory:
         """Nobody asks."""
         raise AssertionError
 
-    def open_fence(self, plan: FencePlan, limit_s: float) -> FenceState:
+    def open_fence(self, plan: FencePlan, limit_s: float, epoch: int = 0) -> FenceState:
         """At once."""
         self.world.check(self)
         self.fenced = False
