@@ -16,7 +16,7 @@ from migrator.adapters.fences.mysql.accounts import Accounts
 from migrator.adapters.fences.mysql.rights import like
 from migrator.adapters.fences.mysql.transactions import running
 from migrator.adapters.fences.shared.kept_fence import Side
-from migrator.errors import CutoverError
+from migrator.errors import ConnectionFailed, CutoverError
 from migrator.model.cutover.fence import FenceKind, FencePlan, Standing
 from tests.contract.fences.fence_under_test import LONG_S, MESSAGE, down, plan_of, rows_of, run
 from tests.integration.fences.acting import Acting
@@ -337,3 +337,15 @@ def test_hidden_transactions_and_sessions_are_never_taken_for_none(place: MysqlP
         assert place.app in {one.login for one in running(session)}
         assert place.app in {one.login for one in Accounts(other.fence()._kept)._sessions(session, plan)}
     app.close()
+
+
+def test_a_server_that_says_nothing_is_given_up(place: MysqlPlace) -> None:
+    side = Side(replace(server_of(place.database), silence_s=0.5), "shop", "source")
+    with closing(FENCES[place.database.kind](side)._new_session()) as session:
+        assert session.rows("SELECT 1") == [(1,)]
+        started = time.monotonic()
+        for _ in range(2):
+            with pytest.raises(ConnectionFailed, match="was lost") as error:
+                session.rows("SELECT SLEEP(3)")
+            assert error.value.retryable
+        assert time.monotonic() - started < 2.0

@@ -14,18 +14,20 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from migrator.adapters.fences.postgres.fence import PostgresFence
 from migrator.adapters.fences.postgres.read_only import ReadOnly
 from migrator.adapters.fences.postgres.session import quoted, quoted_table
+from migrator.adapters.fences.shared.kept_fence import Side
 from migrator.adapters.fences.shared.notes import Noted
 from migrator.embedded.process import scratch_directory
-from migrator.errors import CutoverError
+from migrator.errors import ConnectionFailed, CutoverError
 from migrator.model.cutover.fence import FenceKind, FencePlan, Standing
 from migrator.model.table import TableId
 from tests.contract.fences.fence_under_test import LONG_S, MESSAGE, down, plan_of, rows_of
 from tests.integration.fences.acting import Acting
 from tests.integration.fences.postgres_place import PostgresPlace
 from tests.integration.waiting import await_true
-from tests.servers import Database, PostgresServer, embedded_postgres, fresh_database
+from tests.servers import Database, PostgresServer, embedded_postgres, fresh_database, server_of
 
 pytestmark = pytest.mark.integration
 
@@ -423,3 +425,15 @@ def test_sessions_whose_beginning_is_hidden_are_ended_too(place: PostgresPlace) 
             app.execute("SELECT 1")
             [found] = read_only._older(session, Noted(plan, {}), 0.0)
             assert found.login == place.app
+
+
+def test_a_server_that_says_nothing_is_given_up(place: PostgresPlace) -> None:
+    side = Side(replace(server_of(place.database), silence_s=0.5), "shop", "source")
+    with closing(PostgresFence(side)._new_session()) as session:
+        assert session.rows("SELECT 1") == [(1,)]
+        started = time.monotonic()
+        for _ in range(2):
+            with pytest.raises(ConnectionFailed, match="was lost") as error:
+                session.rows("SELECT pg_catalog.pg_sleep(3)")
+            assert error.value.retryable
+        assert time.monotonic() - started < 2.0

@@ -68,11 +68,12 @@ class MysqlFenceSession:
         self._server = server
         self.words = words
         self._source = BinlogSource(server, migration, default_server_id(migration))
+        waits: dict[str, Any] = {"read_timeout": server.silence_s, "write_timeout": server.silence_s}
         with named_errors(self._source, "the server of the fence can't be reached"):
-            self._connection = opened(self._source, _PURPOSE)
+            self._connection = opened(self._source, _PURPOSE, **waits)
         try:
             with named_errors(self._source, "the server of the fence can't be reached"):
-                self._ending = opened(self._source, _PURPOSE)
+                self._ending = opened(self._source, _PURPOSE, **waits)
         except BaseException:
             self._connection.close()
             raise

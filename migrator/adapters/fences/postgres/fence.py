@@ -27,7 +27,7 @@ _LOCKED_BY = (
 )
 _OURS = " AND a.application_name LIKE 'migrator %% fence' AND a.usename = current_user"
 _END = (
-    "SELECT pg_catalog.pg_terminate_backend(pid, 10000) FROM pg_catalog.pg_stat_activity"
+    "SELECT pg_catalog.pg_terminate_backend(pid, 2000) FROM pg_catalog.pg_stat_activity"
     " WHERE " + SESSION_ID.format("") + " = %s"
 )
 

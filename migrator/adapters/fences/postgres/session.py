@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg.conninfo import make_conninfo
 from sqlalchemy import URL
 
 from migrator.adapters.fences.shared.session import TRY_S, BusyError
+from migrator.connections.patience import SilentError, patiently
 from migrator.connections.postgres.refusal import for_good, refusal
 from migrator.connections.postgres.session import PINS, Login, connect, parts
 from migrator.errors import ConnectionFailed, CutoverError
@@ -24,6 +25,7 @@ SESSION_ID = "{0}pid || '@' || coalesce(extract(epoch FROM {0}backend_start)::te
 _BUSY = frozenset({"55P03", "40P01", "XX000"})
 """A lock not had in time, a deadlock, and a catalog row that another session changed at the same moment."""
 _LOST = ("08", "57P")
+Result = TypeVar("Result")
 
 
 class PostgresFenceSession:
@@ -36,30 +38,68 @@ class PostgresFenceSession:
             **_address(server), application_name=f"migrator {migration} fence", **parts(pins)
         )
         login = Login(server.address, server.user, server.database)
+        self._statements, self._left_behind = 0, False
+        connections: list[psycopg.Connection[Any]] = []
         with self._named("the connection"):
-            self._connection = connect(conninfo, login, pins)
+            self._answered(
+                lambda: connections.append(connect(conninfo, login, pins)),
+                lambda: connections[0].close() if connections else None,
+            )
+        (self._connection,) = connections
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Returns all rows of one query (see ``FenceSession``)."""
-        with self._named(sql), self._connection.cursor() as cursor:
-            cursor.execute(sql.encode(), values or None)
-            return cursor.fetchall()
+
+        def ask() -> list[tuple[Any, ...]]:
+            with self._connection.cursor() as cursor:
+                cursor.execute(sql.encode(), values or None)
+                return cursor.fetchall()
+
+        with self._named(sql):
+            return self._answered(ask, self._connection.close)
 
     def change(self, *statements: str | tuple[str, Sequence[Any]]) -> None:
         """Runs statements in one transaction (see ``FenceSession``)."""
-        with self._named(str(statements[0])), self._connection.transaction():
-            for statement in statements:
-                sql, values = statement if isinstance(statement, tuple) else (statement, None)
-                self._connection.execute(sql.encode(), values)
+
+        def run() -> None:
+            with self._connection.transaction():
+                for statement in statements:
+                    sql, values = statement if isinstance(statement, tuple) else (statement, None)
+                    self._connection.execute(sql.encode(), values)
+                    self._statements += 1
+
+        with self._named(str(statements[0])):
+            self._answered(run, self._connection.close)
 
     def alone(self, statement: str) -> None:
         """Runs a statement that may not stand in a transaction. Raises as ``change`` does."""
         with self._named(statement):
-            self._connection.execute(statement.encode())
+            self._answered(lambda: self._connection.execute(statement.encode()), self._connection.close)
 
     def close(self) -> None:
-        """Ends the session."""
-        self._connection.close()
+        """Ends the session. One that was left behind ends when its last call returns."""
+        if not self._left_behind:
+            self._connection.close()
+
+    def _answered(self, call: Callable[[], Result], leave: Callable[[], None]) -> Result:
+        """The result of a call that ends, or does its next statement, within ``silence_s``; else it is left behind.
+
+        Raises ``psycopg.OperationalError`` then, as for a connection that was cut.
+        """
+        if self._left_behind:
+            raise psycopg.OperationalError("the connection was given up, as nobody answered")
+        seen = self._statements
+
+        def works() -> bool:
+            nonlocal seen
+            before, seen = seen, self._statements
+            return seen > before
+
+        try:
+            return patiently(call, self._server.silence_s, works, leave)
+        except SilentError as silent:
+            self._left_behind = True
+            raise psycopg.OperationalError(str(silent)) from None
 
     @contextmanager
     def _named(self, statement: str) -> Iterator[None]:
