@@ -127,11 +127,6 @@ CUTOVER = (
     *mutants_of(
         "migrator/adapters/hooks/command.py",
         ("tests/unit/hooks/test_hook_command.py",),
-        (
-            "what a hook has started goes on past its time",
-            "os.killpg(process.pid, signal.SIGKILL)",
-            "process.kill()",
-        ),
         ("a hook that the settings have no more succeeds", "        if not hook:", "        if False:"),
         (
             "reads are pointed by the hook for writes",
