@@ -48,6 +48,7 @@ class SideInMemory:
     fenced: bool = False
     leaky: bool = False
     held: bool = False
+    epoch: int = 0
 
     # -- ports.cutover.CutoverSide
 
@@ -91,7 +92,7 @@ class SideInMemory:
 
     def raise_fence(self, plan: FencePlan, limit_s: float, epoch: int = 0) -> FenceState:
         """At once, unless somebody holds its tables."""
-        self.world.check(self)
+        self._touched_by(epoch)
         if self.held:
             raise CutoverError("somebody holds it", retryable=True)
         self.fenced = True
@@ -119,10 +120,17 @@ class SideInMemory:
 
     def open_fence(self, plan: FencePlan, limit_s: float, epoch: int = 0) -> FenceState:
         """At once."""
-        self.world.check(self)
+        self._touched_by(epoch)
         self.fenced = False
         self.world.check_one_open()
         return self.state(plan)
+
+    def _touched_by(self, epoch: int) -> None:
+        """A leader that slept while another one touched the fence is refused."""
+        self.world.check(self)
+        if epoch < self.epoch:
+            raise FencedError("a later leader has changed this fence")
+        self.epoch = epoch
 
     def by_hand(self, plan: FencePlan) -> list[str]:
         """Nobody asks."""
@@ -164,6 +172,7 @@ class World:
     lost_at: tuple[str, Side | None] = ("", None)
     differs: Side | None = None
     called: Callable[[], None] = lambda: None
+    meanwhile: Callable[[], None] = lambda: None
     compared: list[tuple[Side, int, float, bool, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -190,6 +199,7 @@ class World:
     def step(self, point: str) -> None:
         """A named point; the leader may be killed at it."""
         self.points.append(point)
+        self.meanwhile()
         if point == self.lost_at[0]:
             self.unreachable = self.lost_at[1]
         if len(self.points) == self.kill_at:
