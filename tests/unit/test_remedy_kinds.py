@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.integration.cutover.ways import WAYS
 from tests.remedies.kinds import KINDS, Kind
 from tests.remedies.texts import Remedy, remedies, texts
 
@@ -80,3 +81,8 @@ def test_a_remedy_of_no_kind_would_be_found(source: str) -> None:
 
 def test_what_only_puts_remedies_together_is_none_itself() -> None:
     assert list(texts("raise SourceError('x', remedy=f'{first}, then {second}')")) == []
+
+
+def test_the_tests_of_the_thirteen_ways_are_there() -> None:
+    assert list(WAYS) == list(range(1, 14))
+    assert [test for tests in WAYS.values() for test in tests if missing(test)] == []
