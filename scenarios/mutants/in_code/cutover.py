@@ -35,6 +35,27 @@ CUTOVER = (
         ("a power cut is passed over", "begun.boot != boot", "False"),
     ),
     *mutants_of(
+        "migrator/wiring/gates/judge.py",
+        ("tests/unit/wiring/test_changed_rows.py",),
+        ("a verdict by any mapping counts", " and table.judged_by == judge", ""),
+        ("a table without a verdict is taken for equal", "(0 if self._settings.reversed else None)", "0"),
+        (
+            "rows that didn't settle count as equal",
+            "if name not in {one.target for one in unsettled}:",
+            "if True:",
+        ),
+        (
+            "rows may differ",
+            "        if different or (unsettled and all_of_it):",
+            "        if unsettled and all_of_it:",
+        ),
+        (
+            "a gap in the list is no changes",
+            "if unknown := [name for name, found in keys.items() if found is None]:",
+            "if unknown := []:",
+        ),
+    ),
+    *mutants_of(
         "migrator/run/cutover/listed_keys.py",
         _LISTED,
         (
