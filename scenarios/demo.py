@@ -53,6 +53,9 @@ _SETTINGS = (
     "[cutover]",
     "pause_s = 120.0  # a run that is killed meanwhile starts again, on any machine",
     "max_lag_s = 30.0",
+    "# Two cores compare twelve tables in half a minute: as much as five seconds allow, the verdicts follow anyhow.",
+    'verify = "in_time"',
+    "verify_s = 5.0",
 )
 _BY_HAND = ("DO '", "DROP ", "ALTER ", "-- opens")
 """Statements of a plan that open a side by hand: long, and not for the demo."""

@@ -39,7 +39,7 @@ from migrator.wiring.spark import spark
 from migrator.wiring.target import peek, target_database, target_remains
 
 _AGAIN_S = 1.0
-_WARM_S = 20.0
+_WARM_S = 60.0
 """Longest comparison while everybody can write; what doesn't settle then is compared again when nobody can."""
 _ROUND_TRIP_LOOK_S = 0.05
 

@@ -157,7 +157,8 @@ class ChangedRows:
             cause="; ".join(_words(one) for one in found[:_NAMED]),
             remedy=f"see {self._reports(self._settings) / 'verify.txt'}; `migrator repair` mends what differs"
             if differ
-            else _AGAIN,
+            else 'give it more time (`[cutover] verify_s`, below `pause_s`), or set verify = "in_time" there, accept'
+            " that plan, and start again",
         )
 
     @staticmethod
