@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from migrator.model.cutover.record import Record, Side, What
+from migrator.model.cutover.record import Effort, Record, Side, What
 from migrator.model.position import Position
 
 
@@ -58,13 +58,12 @@ class CutoverSide(Protocol):
         """Describes changes that passed this side's fence and wait to be carried across; empty: none is known."""
         ...
 
-    def compare(self, since: int, limit_s: float, all_of_it: bool) -> int:
+    def compare(self, since: int, effort: Effort) -> int:
         """Compares the rows that were carried across since the last verdict of each table.
 
         Args:
             since: a segment up to which everything is known to be equal; 0: none is known.
-            limit_s: seconds that it may take.
-            all_of_it: whether a row that can't be settled in that time is a failure as well.
+            effort: how much may be done for it.
 
         Returns the segment up to which everything is known to be equal now; ``since`` where rows weren't settled.
         Raises ``CutoverError`` with what differs, or what can't be compared.

@@ -14,7 +14,7 @@ from migrator.config.project import Settings
 from migrator.config.way_back import has_way_back, way_back
 from migrator.errors import ConfigError, CutoverError, FencedError, MigratorError
 from migrator.model.cutover.fence import FenceKind, FencePlan, Survey
-from migrator.model.cutover.record import CutoverPlan, Phase, Record, Side, Verify, Wanted, What
+from migrator.model.cutover.record import CutoverPlan, Effort, Phase, Record, Side, Verify, Wanted, What
 from migrator.model.finding import Finding
 from migrator.model.table import TableId
 from migrator.ports.cutover import CutoverSide
@@ -39,7 +39,7 @@ from migrator.wiring.spark import spark
 from migrator.wiring.target import peek, target_database, target_remains
 
 _AGAIN_S = 1.0
-_WARM_S = 60.0
+_LIVE = Effort(20.0, at_rest=False, all_of_it=False)
 """Longest comparison while everybody can write; what doesn't settle then is compared again when nobody can."""
 _ROUND_TRIP_LOOK_S = 0.05
 
@@ -302,7 +302,7 @@ def _compared(
         return ""
     side = record.open_side
     try:
-        sides[side].compare(record.equal(side), _WARM_S, False)
+        sides[side].compare(record.equal(side), _LIVE)
     except CutoverError as error:
         return str(error)
     return ""

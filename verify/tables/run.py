@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -13,7 +13,6 @@ from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from migrator.errors import VerifyError
@@ -33,6 +32,7 @@ from verify.tables.findings.samples import SAMPLES_MAX, finished_samples, take_s
 from verify.tables.report import MEND, write_reports
 from verify.tables.result import CANNOT_DETECT, Sample, TableResult, VerifyResult, table_verdict
 from verify.tables.rounds.live import MAX_ROUNDS, Limits, LiveComparison, Round, Step
+from verify.tables.rounds.named_keys import NamedKeys
 from verify.tables.rounds.progress import TableProgress
 from verify.tables.rounds.watch import WITHIN_S, Watch
 from verify.tables.sweeps.chunk_sweep import CHUNK_ROWS
@@ -61,7 +61,7 @@ def verify(
     mend: str = MEND,
     acts: Sequence[str] = (),
     step: Step = lambda _: None,
-    only: Mapping[str, pa.Table] | None = None,
+    named: NamedKeys | None = None,
 ) -> VerifyResult:
     """Compares mapping(source) with the target and writes ``verify.txt``, ``verify.json`` and ``verify.html``.
 
@@ -81,19 +81,19 @@ def verify(
         mend: the beginning of the reports' repair command (``verify.tables.report.repair_command``).
         acts: the latest acts on the migration, for the reports.
         step: hook at named points, for tests.
-        only: keys to compare by table, those of ``tables`` (``verify.tables.rounds.named_keys``); None: all keys.
+        named: keys to compare, of each of ``tables``; None: all keys.
 
     Raises ``VerifyError``, ``MappingError``, ``ConnectionFailed``: the comparison can't be made (exit code 2).
     """
     watch = Watch(math.inf if within_s is None else within_s, say)
-    limits = Limits(wait_s, max_rounds, chunk_rows, lanes)
+    limits = Limits(wait_s, max_rounds, chunk_rows, lanes, named is not None and named.at_rest)
     began = _begin(target, migration, mapping_path)
     targets = _chosen(mapping_path, tables, spark, target, migration, began.switched)
     scratch = _scratch(report_dir)
     try:
         with named_failure("the comparison failed in Spark", "", _SPARK_REMEDY):
             live = _comparison(source, target, migration, spark, scratch, limits, step, watch)
-            found, rounds, snapshot = live.run(targets, only)
+            found, rounds, snapshot = live.run(targets, named)
             _refuse_switch(began.switched, _begin(target, migration, mapping_path).switched)
             results = tuple(_table(spark, table, rounds, snapshot, scratch) for table in found)
             listed = write_differing(migration, found, report_dir / DIFFERING_FILE)

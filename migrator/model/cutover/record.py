@@ -84,6 +84,21 @@ class What(StrEnum):
     READS = "reads"
 
 
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """The effort that a comparison of changed rows may make.
+
+    Attributes:
+        limit_s: seconds that it may take.
+        at_rest: whether nobody can write, and everything is applied: what differs then differs for good.
+        all_of_it: whether a row that can't be settled in that time is a failure as well.
+    """
+
+    limit_s: float
+    at_rest: bool = True
+    all_of_it: bool = True
+
+
 class Wanted(StrEnum):
     """The word of an operator that the machine hasn't acted on yet."""
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from migrator.core import cutover as rules
 from migrator.errors import ConnectionFailed, CutoverError, MigratorError
 from migrator.model.cutover.fence import Standing
-from migrator.model.cutover.record import UNDONE, Phase, Record, Side, Verify, Wanted, What
+from migrator.model.cutover.record import UNDONE, Effort, Phase, Record, Side, Verify, Wanted, What
 from migrator.model.position import Position
 from migrator.ports.cutover import CutoverBook, CutoverSide, Hook
 from migrator.ports.fence import Fence
@@ -229,8 +229,8 @@ class Conductor:
         plan, side = record.plan, record.open_side
         if plan.verify is not Verify.NOTHING:
             limit_s = min(plan.verify_s, max(0.1, plan.pause_s - (self.clock() - record.since_s)))
-            known, all_of_it = record.equal(side), plan.verify is not Verify.IN_TIME
-            self._under_way.equal = self.both.sides[side].compare(known, limit_s, all_of_it)
+            effort = Effort(limit_s, all_of_it=plan.verify is not Verify.IN_TIME)
+            self._under_way.equal = self.both.sides[side].compare(record.equal(side), effort)
         return True
 
     def _number(self, record: Record) -> bool:

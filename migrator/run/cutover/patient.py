@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from migrator.connections.patience import SilentError, patiently
 from migrator.errors import ConnectionFailed
-from migrator.model.cutover.record import Record, Side
+from migrator.model.cutover.record import Effort, Record, Side
 from migrator.model.position import Position
 from migrator.ports.cutover import CutoverBook, CutoverSide
 
@@ -91,9 +91,9 @@ class PatientSide:
         """See the port."""
         return self._called(self._behind.passed, self._silent_s)
 
-    def compare(self, since: int, limit_s: float, all_of_it: bool) -> int:
+    def compare(self, since: int, effort: Effort) -> int:
         """See the port."""
-        return self._called(lambda: self._behind.compare(since, limit_s, all_of_it), limit_s + _SLOW_S)
+        return self._called(lambda: self._behind.compare(since, effort), effort.limit_s + _SLOW_S)
 
     def number(self) -> None:
         """See the port."""

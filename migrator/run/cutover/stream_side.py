@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from migrator.model.cutover.record import Effort
 from migrator.model.position import Position
 
 
@@ -24,4 +25,4 @@ class StreamSide:
     reached: Callable[[Position], bool]
     passed: Callable[[], str]
     number: Callable[[], None]
-    compare: Callable[[int, float, bool], int]
+    compare: Callable[[int, Effort], int]

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from migrator.adapters.event_log.changed_keys import ChangedKeysRead
 from migrator.config.project import Settings
 from migrator.errors import CutoverError, MigratorError, VerifyError
+from migrator.model.cutover.record import Effort
 from migrator.model.ledger import Ledger
 from migrator.model.remaps.remap import in_force
 from migrator.ports.changed_keys import ChangedKeysReader
@@ -19,14 +20,12 @@ from migrator.wiring.target import peek
 from verify.settings import ServerSettings
 from verify.tables.coverage import Coverage, read_coverage
 from verify.tables.result import TableResult, VerifyResult
-from verify.tables.rounds.live import MAX_ROUNDS
+from verify.tables.rounds.named_keys import NamedKeys
 from verify.tables.run import judged_by, verify
 from verify.verdict import Verdict
 
 _AGAIN = "verify while users write (`migrator verify`), and start once it says equal"
 _NAMED = 5
-_ROUNDS_LIVE = 1
-"""Rounds while users write: rows that never rest are left to the time in which nobody can."""
 
 
 def sides(settings: Settings) -> tuple[ServerSettings, ServerSettings]:
@@ -55,15 +54,14 @@ class ChangedRows:
         self._keys: ChangedKeysReader = ChangedKeysRead(settings.changed_keys())
         self._equal: dict[str, int] = {}
 
-    def compare(self, since: int, limit_s: float, all_of_it: bool) -> int:
+    def compare(self, since: int, effort: Effort) -> int:
         """See ``ports.cutover.CutoverSide``."""
         ledger = self._ledger()
         changed = self.changed(since)
-        rounds = MAX_ROUNDS if all_of_it else _ROUNDS_LIVE
-        found = self._verified(changed, limit_s, rounds) if changed else ()
+        found = self._verified(changed, effort) if changed else ()
         different = [one for one in found if one.verdict is Verdict.DIFFERENT]
         unsettled = [one for one in found if one.verdict is Verdict.UNKNOWN]
-        if different or (unsettled and all_of_it):
+        if different or (unsettled and effort.all_of_it):
             raise self._refusal(different or unsettled)
         for name in self._names():
             if name not in {one.target for one in unsettled}:
@@ -117,11 +115,9 @@ class ChangedRows:
             found[name] = max(bases) or (0 if self._settings.reversed else None)
         return found
 
-    def _verified(
-        self, changed: Mapping[str, pa.Table], limit_s: float, rounds: int
-    ) -> tuple[TableResult, ...]:
+    def _verified(self, changed: Mapping[str, pa.Table], effort: Effort) -> tuple[TableResult, ...]:
         try:
-            return self._result(changed, limit_s, rounds).tables
+            return self._result(changed, effort).tables
         except VerifyError as error:
             if error.retryable:
                 raise
@@ -132,7 +128,7 @@ class ChangedRows:
                 remedy=error.remedy or _AGAIN,
             ) from error
 
-    def _result(self, changed: Mapping[str, pa.Table], limit_s: float, rounds: int) -> VerifyResult:
+    def _result(self, changed: Mapping[str, pa.Table], effort: Effort) -> VerifyResult:
         settings = self._settings
         return verify(
             *sides(settings),
@@ -141,10 +137,10 @@ class ChangedRows:
             list(changed),
             self._spark,
             self._reports(settings),
-            wait_s=limit_s,
-            within_s=limit_s,
-            max_rounds=rounds,
-            only=changed,
+            wait_s=effort.limit_s,
+            within_s=effort.limit_s,
+            max_rounds=1,  # at rest there is nothing to wait for, else the next comparison has what is left
+            named=NamedKeys(changed, effort.at_rest),
         )
 
     def _refusal(self, found: list[TableResult]) -> CutoverError:

@@ -46,8 +46,8 @@ CUTOVER = (
         ),
         (
             "rows may differ",
-            "        if different or (unsettled and all_of_it):",
-            "        if unsettled and all_of_it:",
+            "        if different or (unsettled and effort.all_of_it):",
+            "        if unsettled and effort.all_of_it:",
         ),
         (
             "a gap in the list is no changes",
@@ -105,8 +105,8 @@ CUTOVER = (
         ),
         (
             "a comparison begins anew each time",
-            "known, all_of_it = record.equal(side),",
-            "known, all_of_it = 0,",
+            ".compare(record.equal(side), effort)",
+            ".compare(0, effort)",
         ),
         (
             "a side opened by hand gets a second one beside it",

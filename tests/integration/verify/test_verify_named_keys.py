@@ -72,6 +72,10 @@ def test_named_keys_are_found_as_they_are(
     counts = after.tables[0].counts
     assert (counts.compared, counts.equal, counts.set_aside) == (len(NAMED), 3, 0)
     assert project.verify(chunk_rows=rows, only=item(51, 70)).verdict is Verdict.EQUAL
+    # Nothing is waited for, and what differs is certain in one round: the ledger stands behind the log.
+    project.old.execute("UPDATE thing SET big = big + 1 WHERE id = 70")
+    still = project.verify(chunk_rows=rows, only=item(51, 70), at_rest=True, max_rounds=1)
+    assert (still.verdict, found_by(project)) == (Verdict.DIFFERENT, {("different", "70")})
 
 
 def test_named_keys_of_rows_made_of_several_are_looked_at_by_what_they_are_made_of(

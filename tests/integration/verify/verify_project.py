@@ -18,6 +18,7 @@ from tests.servers import Database
 from verify.readers.postgres.source import PostgresSource
 from verify.tables.result import VerifyResult
 from verify.tables.rounds.live import Step
+from verify.tables.rounds.named_keys import NamedKeys
 from verify.tables.run import verify
 from verify.tables.sweeps.lanes import LANES
 
@@ -147,6 +148,7 @@ class Project:
         chunk_rows: int = 0,
         lanes: int = LANES,
         only: Mapping[str, pa.Table] | None = None,
+        at_rest: bool = False,
     ) -> VerifyResult:
         """The judge's answer: by one snapshot of each side, or by pieces of so many rows; of some keys alone."""
         return verify(
@@ -162,7 +164,7 @@ class Project:
             chunk_rows=chunk_rows,
             lanes=lanes,
             step=step,
-            only=only,
+            named=None if only is None else NamedKeys(only, at_rest),
         )
 
 

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -35,7 +35,6 @@ from pathlib import Path
 from random import uniform
 from shutil import rmtree
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from migrator.errors import VerifyError
@@ -47,7 +46,7 @@ from verify.readers.source import SourceReader
 from verify.tables.compare.compare import compare
 from verify.tables.compare.mapped_side import canonical_sides, mapping_failure, stored_sides
 from verify.tables.rounds.chunked import ChunkReads, read_chunks
-from verify.tables.rounds.named_keys import of_named_keys
+from verify.tables.rounds.named_keys import NamedKeys, of_named_keys
 from verify.tables.rounds.progress import TableProgress
 from verify.tables.rounds.table_reads import Group, Reads, TableReads, TargetReader
 from verify.tables.rounds.watch import Watch
@@ -77,12 +76,15 @@ class Limits:
         max_rounds: at least ``STEADY_ROUNDS`` to settle a live difference.
         chunk_rows: source rows in a piece; 0 compares one snapshot of each side instead.
         lanes: the most lanes of a large table, see ``verify.tables.sweeps.lanes``.
+        at_rest: whether the caller has seen to it that nobody can write, and that everything is applied: then nothing
+            is waited for.
     """
 
     wait_s: float = 60.0
     max_rounds: int = MAX_ROUNDS
     chunk_rows: int = CHUNK_ROWS
     lanes: int = LANES
+    at_rest: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,16 +144,16 @@ class LiveComparison:
     in_vain: set[int] = field(default_factory=set)
 
     def run(
-        self, targets: Sequence[TargetMapping], only: Mapping[str, pa.Table] | None = None
+        self, targets: Sequence[TargetMapping], named: NamedKeys | None = None
     ) -> tuple[list[TableProgress], list[Round], SourceSnapshot | None]:
         """Compares until everything is settled or the limits are met; also returns the last source snapshot.
 
         Where the time was up, ``late`` of each table that isn't settled says how both sides stood then.
-        ``only``: by table, the keys to compare (``verify.tables.rounds.named_keys``); None: all.
+        ``named``: the keys to compare; None: all.
 
         Raises ``VerifyError``, ``MappingError``, ``ConnectionFailed``.
         """
-        tables = [self._begun(target, only) for target in targets]
+        tables = [self._begun(target, named) for target in targets]
         self._exclude_undumped(tables, self.target.ledger())
         rounds: list[Round] = []
         snapshot: SourceSnapshot | None = None
@@ -168,10 +170,10 @@ class LiveComparison:
         self._late(tables)
         return tables, rounds, snapshot
 
-    def _begun(self, target: TargetMapping, only: Mapping[str, pa.Table] | None) -> TableProgress:
-        if only is None:
+    def _begun(self, target: TargetMapping, named: NamedKeys | None) -> TableProgress:
+        if named is None:
             return TableProgress(target)
-        return of_named_keys(self.spark(), target, only[target.name], self.source, self.target)
+        return of_named_keys(self.spark(), target, named.tables[target.name], self.source, self.target)
 
     def _late(self, tables: Sequence[TableProgress]) -> None:
         """Notes how both sides stand, for those tables that aren't settled although the time is up."""
@@ -290,7 +292,8 @@ class LiveComparison:
             return None
         swept = reads.swept
         orders = {ledger.order if ledger else None for ledger in (reads.before, swept.ledger)}
-        still = swept.waited.reached and len(orders) == 1 and None not in orders
+        stood = len(orders) == 1 and None not in orders
+        still = swept.waited.reached and (swept.waited.at_rest or stood)
         full, unread = bool(swept.full), reads.unread
         return Reads(reads.source, reads.target, swept.waited, still, swept.agreed, full, unread=unread)
 
@@ -347,6 +350,8 @@ class LiveComparison:
     ) -> Waited:
         """Waits until the ledger has passed ``upto``, or until the log before it holds no change of the tables that
         isn't applied."""
+        if self.limits.at_rest:
+            return Waited(True, "nobody can write, and everything is applied", at_rest=True)
         watch = self.watch
         patience_s = watch.patience_s(self.limits.wait_s)
         deadline = watch.clock() + patience_s

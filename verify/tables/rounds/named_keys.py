@@ -5,6 +5,9 @@ Everything else of such a table counts as settled before, by a verdict that the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -21,6 +24,19 @@ from verify.tables.rounds.progress import STREAK, TableProgress
 KEYS_MAX = 100_000
 """The most keys of a table that can be named."""
 _HASH = "struct<a:bigint,b:bigint>"
+
+
+@dataclass(frozen=True, slots=True)
+class NamedKeys:
+    """Keys to compare.
+
+    Attributes:
+        tables: distinct keys by target table, in columns named as the key's; values as mapped rows have them.
+        at_rest: whether nobody can write on either side, and everything is applied: then nothing is waited for.
+    """
+
+    tables: Mapping[str, pa.Table]
+    at_rest: bool = False
 
 
 def of_named_keys(

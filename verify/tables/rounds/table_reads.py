@@ -337,4 +337,5 @@ def _sources(tables: Sequence[TableProgress]) -> list[str]:
 
 
 def _still(waited: Waited, before: LedgerState | None, after: LedgerState | None) -> bool:
-    return waited.reached and before is not None and after is not None and before.order == after.order
+    stood = before is not None and after is not None and before.order == after.order
+    return waited.reached and (waited.at_rest or stood)

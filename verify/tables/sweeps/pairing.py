@@ -33,10 +33,14 @@ AHEAD_WAITING = 64
 
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """The answer to whether the target stands at or after a place in the log, and how that was found."""
+    """The answer to whether the target stands at or after a place in the log, and how that was found.
+
+    ``at_rest``: nobody can write on either side, so that what differs now differs for good.
+    """
 
     reached: bool
     detail: str
+    at_rest: bool = False
 
 
 Wait = Callable[[LogPlace, Callable[[], LedgerState | None]], Waited]

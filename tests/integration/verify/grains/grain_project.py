@@ -23,6 +23,7 @@ from verify.readers.engines import source_reader
 from verify.readers.snapshot import LogPlace
 from verify.tables.findings.differing import read_differing
 from verify.tables.result import TableResult, VerifyResult
+from verify.tables.rounds.named_keys import NamedKeys
 from verify.tables.run import verify
 
 CUSTOMERS, STAFF, CITIES = 60, 12, 5
@@ -164,6 +165,7 @@ class GrainProject:
         rounds: int = 12,
         step: Callable[[str], None] = lambda _: None,
         only: Mapping[str, pa.Table] | None = None,
+        at_rest: bool = False,
     ) -> VerifyResult:
         """The judge's answer with so many rows in a chunk; of some keys alone."""
         sides = settings_of(self.old), settings_of(self.new)
@@ -178,7 +180,7 @@ class GrainProject:
             max_rounds=rounds,
             chunk_rows=rows,
             step=step,
-            only=only,
+            named=None if only is None else NamedKeys(only, at_rest),
         )
 
     def table(self, name: str, rows: int, rounds: int = 12) -> TableResult:

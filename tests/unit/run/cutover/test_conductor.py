@@ -11,7 +11,7 @@ import pytest
 from migrator.core import cutover as rules
 from migrator.errors import ConnectionFailed, CutoverError, FencedError
 from migrator.model.codecs.cutover_codec import record_from_json, record_to_json
-from migrator.model.cutover.record import SWITCH, Phase, Record, Side, Verify, Wanted
+from migrator.model.cutover.record import SWITCH, Effort, Phase, Record, Side, Verify, Wanted
 from migrator.run.cutover.conductor import Conductor
 from tests.unit.run.cutover.world import KilledError, World, plan_of
 
@@ -271,8 +271,8 @@ def test_a_comparison_goes_on_where_the_last_one_of_that_side_ended() -> None:
         conducted(world, leader, itertools.count())
     assert [side for side, *_ in world.compared] == [Side.OLD, Side.NEW, Side.OLD, Side.NEW]
     ends: dict[Side, int] = dict.fromkeys(Side, 0)
-    for side, since, limit_s, all_of_it, upto in world.compared:
-        assert (since, limit_s, all_of_it) == (ends[side], 3.0, True)
+    for side, since, effort, upto in world.compared:
+        assert (since, effort) == (ends[side], Effort(3.0))
         ends[side] = upto
     assert (record(world).equal_old, record(world).equal_new) == (ends[Side.OLD], ends[Side.NEW])
     assert min(ends.values()) > 0

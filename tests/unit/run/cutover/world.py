@@ -15,7 +15,7 @@ from migrator.model.cutover.fence import (
     Standing,
     Survey,
 )
-from migrator.model.cutover.record import CutoverPlan, Phase, Record, Side, What
+from migrator.model.cutover.record import CutoverPlan, Effort, Phase, Record, Side, What
 from migrator.model.position import Position
 from migrator.model.table import TableId
 from migrator.run.cutover.conductor import Conductor, Sides
@@ -71,14 +71,14 @@ class SideInMemory:
         waits = self.world.gate_closed(self.name) and across.applied < len(self.log)
         return "late" if waits else ""
 
-    def compare(self, since: int, limit_s: float, all_of_it: bool) -> int:
+    def compare(self, since: int, effort: Effort) -> int:
         """All of it is equal, unless the world says otherwise."""
         self.world.check(self)
         self.world.check(self.world.sides[self.name.other])
         if self.world.differs is self.name:
             raise CutoverError("rows differ", cause="so it is", remedy="none")
         upto = self.world.sides[self.name.other].applied
-        self.world.compared.append((self.name, since, limit_s, all_of_it, upto))
+        self.world.compared.append((self.name, since, effort, upto))
         return upto
 
     def number(self) -> None:
@@ -173,7 +173,7 @@ class World:
     differs: Side | None = None
     called: Callable[[], None] = lambda: None
     meanwhile: Callable[[], None] = lambda: None
-    compared: list[tuple[Side, int, float, bool, int]] = field(default_factory=list)
+    compared: list[tuple[Side, int, Effort, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.sides = {side: SideInMemory(side, self) for side in Side}
