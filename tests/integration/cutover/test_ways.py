@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from migrator.model.cutover.record import Side
+from tests.integration.cutover.clients import as_application
 from tests.integration.cutover.led import leading, open_side, ready
 from tests.integration.cutover.test_cutover import begun
 from tests.integration.cutover.two_way import CUSTOMERS, ORDERS, made
@@ -81,13 +82,14 @@ def test_the_sql_that_the_plan_prints_opens_a_side_and_the_tool_goes_by_it(
         project.command("cutover", "start", "--wait", "0.1")
         process.wait(120)
     late = f"UPDATE customer SET name = 'by hand' WHERE customer_id = {CUSTOMERS}"
+    application = as_application(project.old)
     with pytest.raises(psycopg.Error, match="handed over"):
-        project.old.execute(late)
+        application.execute(late)
     project.old.execute("\n".join(statements))
-    project.old.execute(late)
+    application.execute(late)
     assert project.command("cutover", "opened", "old") == 0
     with leading(project):
         await_true(lambda: project.differing() == {}, "the way there runs again", 120)
         assert open_side(project) is Side.OLD
         with pytest.raises(psycopg.Error, match="handed over"):
-            project.new.execute("UPDATE person SET full_name = 'no' WHERE person_id = 1")
+            as_application(project.new).execute("UPDATE person SET full_name = 'no' WHERE person_id = 1")
