@@ -85,7 +85,7 @@ def plan(project: OnSpark, rows: int, accepted: bool, reason: str) -> int:
     for side in Side:
         click.echo(f"\n-- opens the {side} side by hand, whatever stands of its fence:")
         for statement in by_hand[side].by_hand(found.fence(side)):
-            click.echo(statement)
+            click.echo(f"{statement.rstrip().removesuffix(';')};")
     click.echo(f"\nhook: {found.hook or 'none'}; a pause of more than {found.pause_s:g} s is undone")
     _print_verdicts(settings, found)
     click.echo(f"hook for reads: {found.reads_hook or 'none: they go with the writes'}")
