@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from migrator.errors import CutoverError
-from migrator.model.cutover.record import SWITCH, UNDONE, CutoverPlan, Phase, Record, Side, Took, Wanted
+from migrator.model.cutover.record import (
+    SWITCH,
+    UNDONE,
+    CutoverPlan,
+    Phase,
+    Record,
+    Side,
+    Structure,
+    Took,
+    Wanted,
+)
 
 _SIDES = {Wanted.START: Side.OLD, Wanted.BACK: Side.NEW}
 """The side that has to be open for an operator's word to make sense; finish makes sense with either."""
@@ -73,8 +83,8 @@ def reads_after_undo(record: Record) -> Side:
     return record.open_side if record.follows else record.reads
 
 
-def begun(record: Record, now_s: float) -> Record:
-    """Returns the record of a switch that begins now."""
+def begun(record: Record, now_s: float, structure: Structure = ()) -> Record:
+    """Returns the record of a switch that begins now, both sides' tables being like that."""
     return record.changed(
         turn=record.turn + 1,
         phase=SWITCH[0],
@@ -84,7 +94,16 @@ def begun(record: Record, now_s: float) -> Record:
         follows=False,
         reason="",
         took=(),
+        structure=structure,
     )
+
+
+def changed_tables(before: Structure, now: Structure) -> list[str]:
+    """Returns the tables that are others now, or gone, or new; none where nothing was noted before."""
+    if not before:
+        return []
+    known, found = dict(before), dict(now)
+    return sorted(name for name in known.keys() | found.keys() if known.get(name) != found.get(name))
 
 
 def stepped(record: Record, seconds: float, equal: int | None = None) -> Record:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from migrator.model.cutover.record import Effort, Record, Side, What
@@ -38,6 +39,10 @@ class CutoverBook(Protocol):
         """Puts an operator's word on the old side. Raises ``CutoverError`` where the record was changed meanwhile."""
         ...
 
+    def last_epoch(self) -> int:
+        """Returns the epoch of the last leader that wrote the record; 0: none did."""
+        ...
+
     def close(self) -> None:
         """Ends the connections."""
         ...
@@ -68,6 +73,10 @@ class CutoverSide(Protocol):
         Returns the segment up to which everything is known to be equal now; ``since`` where rows weren't settled.
         Raises ``CutoverError`` with what differs, or what can't be compared.
         """
+        ...
+
+    def structure(self) -> Mapping[str, str]:
+        """Returns a digest of each of this side's tables by name: another one once columns or key are others."""
         ...
 
     def number(self) -> None:

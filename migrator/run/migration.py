@@ -153,7 +153,11 @@ class Migration:
             except MigratorError as error:
                 if stopping.requested() and self._parts.reads_replaced and isinstance(error, ReplacedError):
                     return  # the next start answers it by itself, as this one would have
-                if stopping.requested() or not self._may_start_again(error):
+                again = not stopping.requested() and self._may_start_again(error)
+                unled = not stopping.requested() and not isinstance(error, FencedError)
+                if unled and self._parts.cutover is not None:
+                    self._parts.cutover.unled(str(error), not again, self.progress)
+                if not again:
                     explained = self._recapture.explained(error)
                     if explained is error:
                         raise
@@ -409,7 +413,7 @@ class Migration:
             parts.target.prepare_mirror(joined.targets)
         row_wise = {name: plan for name, plan in found.items() if name not in grained}
         staging = None if parts.stager is None else Staging(parts.stager, limits.staging_rows, say)
-        return TransformJob(spark, row_wise, by_name, slots, staging, joined)
+        return TransformJob(spark, row_wise, by_name, slots, staging, joined, parts.changes_only)
 
     def _watch(self, stopping: Stopping, until: Until | None) -> None:
         """Stops the run when ``until`` holds or the lease is lost."""

@@ -165,6 +165,10 @@ class Book:
         if not self._old.write(record, None, follows=True):
             raise changed_meanwhile()
 
+    def last_epoch(self) -> int:
+        """See the port."""
+        return self._old.epoch()
+
     def close(self) -> None:
         """Ends the connections."""
         self._old.close()

@@ -6,12 +6,14 @@ import shutil
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
 from migrator.adapters.hooks.command import SwitchHook
 from migrator.config.cutover import CutoverSettings, FenceChoice
 from migrator.config.project import Settings
 from migrator.config.way_back import has_way_back, way_back
+from migrator.core import cutover as rules
 from migrator.errors import ConfigError, CutoverError, FencedError, MigratorError
 from migrator.model.cutover.fence import FenceKind, FencePlan, Survey
 from migrator.model.cutover.record import CutoverPlan, Effort, Phase, Record, Side, Verify, Wanted, What
@@ -31,9 +33,10 @@ from migrator.run.progress import Progress
 from migrator.run.steps import Step, no_step
 from migrator.schema.cutovers import Book, Copy
 from migrator.wiring import parts as wiring
-from migrator.wiring.coordination import look
+from migrator.wiring.coordination import leadership, look
 from migrator.wiring.fences import source_fence, target_fence
 from migrator.wiring.gates.judge import ChangedRows
+from migrator.wiring.gates.structure import Structures
 from migrator.wiring.source import source_numbers, source_remains
 from migrator.wiring.spark import spark
 from migrator.wiring.target import peek, target_database, target_remains
@@ -155,7 +158,54 @@ def part_of(settings: Settings, step: Step) -> CutOvers | None:
         return None
     own = Copy(target_database(settings), settings.name, settings.target.url())
     gate = Gate(Side.OLD, own.read)
-    return CutOvers(gate, partial(_conduct, settings, gate, step))
+    return CutOvers(gate, partial(_conduct, settings, gate, step), partial(undone_unled, settings))
+
+
+def undone_unled(settings: Settings, why: str, final: bool) -> str:
+    """Undoes the switch under way, if there is one, as a leader that does nothing else.
+
+    Needs the side that was open, and nothing of the run: no mapping, no Spark.
+
+    Args:
+        settings: of the way there.
+        why: the reason that the record keeps.
+        final: undo at once; else only what an operator aborted, or what is past its limit.
+
+    Returns what became of it in words; empty where there is nothing to undo, or another process leads.
+    """
+    if settings.reversed or not has_way_back(settings):
+        return ""
+    kept = PatientBook(partial(book, settings))
+    try:
+        record = kept.read()
+        if record is None or not (record.under_way or record.wanted is Wanted.ABORT):
+            return ""
+        due = rules.due_to_undo(record, time.time())
+        if not (final or due or record.phase is Phase.UNDOING):
+            return ""
+        held = leadership(settings)
+        lease = held.acquire(0)
+        try:
+            if lease.epoch <= kept.last_epoch():
+                return f"{_left(record)} from here: a leader with another state folder wrote its record"
+            _conductor(settings, kept, Sides(fences(settings), {}), lease.epoch).let_go(due or why)
+        finally:
+            held.release()
+        record = kept.read()
+        return f"{_left(record)}: {record.reason}" if record is not None else ""
+    except FencedError:
+        return ""  # whoever leads sees to it
+    except MigratorError as error:
+        return f"the cut-over can't be undone: {error}"
+    finally:
+        kept.close()
+
+
+def _left(record: Record) -> str:
+    """Words for how a switch stands that nobody goes on with."""
+    if record.under_way:
+        return f"the cut-over is in step {record.phase}, and nobody leads"
+    return f"the {record.open_side} side is open"
 
 
 def _conduct(
@@ -165,20 +215,19 @@ def _conduct(
     back = way_back(settings)
     kept = PatientBook(partial(book, settings))
     numberings = {Side.OLD: _Numbering(back), Side.NEW: _Numbering(settings)}
-    sides = {side: PatientSide(side, one) for side, one in _sides(settings, back, gate, numberings).items()}
+    structures = Structures(settings, back, partial(spark, settings))
+    facing = _sides(settings, back, gate, numberings, structures)
+    sides = {side: PatientSide(side, one) for side, one in facing.items()}
     reverse = ReverseProcess(settings.file, back.state / "run.log")
-    conductor = Conductor(
-        kept,
-        Sides(fences(settings, step), sides),
-        SwitchHook(
-            {What.WRITES: cutover_settings(settings).hook, What.READS: cutover_settings(settings).reads_hook},
-            settings.name,
-            {Side.OLD: settings.source, Side.NEW: settings.target},
+    conductor = replace(
+        _conductor(settings, kept, Sides(fences(settings, step), sides), epoch),
+        give_up=partial(_given_up, back, reverse),
+        ready=lambda record: (
+            _not_ready(settings, back)
+            or ("" if record.wanted is Wanted.NOTHING else structures.why_not(record.opens))
+            or _compared(sides, numberings, record)
         ),
-        epoch,
-        partial(_given_up, back, reverse),
-        lambda record: _not_ready(settings, back) or _compared(sides, numberings, record),
-        step,
+        step=step,
     )
     try:
         while not stopping.requested():
@@ -201,6 +250,17 @@ def _conduct(
         kept.close()
 
 
+def _conductor(settings: Settings, kept: PatientBook, both: Sides, epoch: int) -> Conductor:
+    """Returns one that can undo: it begins no switch, and finishes none."""
+    chosen = cutover_settings(settings)
+    hook = SwitchHook(
+        {What.WRITES: chosen.hook, What.READS: chosen.reads_hook},
+        settings.name,
+        {Side.OLD: settings.source, Side.NEW: settings.target},
+    )
+    return Conductor(kept, both, hook, epoch, give_up=lambda: None)
+
+
 def _given_up(back: Settings, reverse: ReverseProcess) -> None:
     """Ends the way back and removes what it has made for itself: slot, publication, mirror, ledger, state folder.
     Rows that it brought stay."""
@@ -214,7 +274,11 @@ def _given_up(back: Settings, reverse: ReverseProcess) -> None:
 
 
 def _sides(
-    settings: Settings, back: Settings, gate: Gate, numberings: Mapping[Side, _Numbering]
+    settings: Settings,
+    back: Settings,
+    gate: Gate,
+    numberings: Mapping[Side, _Numbering],
+    structures: Structures,
 ) -> dict[Side, StreamSide]:
     running = partial(spark, settings)  # the leader's, which runs already
     return {
@@ -223,6 +287,7 @@ def _sides(
             partial(wiring.applied_reaches, settings),
             gate.waiting,
             numberings[Side.OLD],
+            partial(structures.of, Side.OLD),
             ChangedRows(settings, running).compare,
         ),
         Side.NEW: StreamSide(
@@ -230,6 +295,7 @@ def _sides(
             partial(wiring.applied_reaches, back),
             partial(_passed_back, back),
             numberings[Side.NEW],
+            partial(structures.of, Side.NEW),
             ChangedRows(back, running).compare,
         ),
     }

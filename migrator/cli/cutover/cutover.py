@@ -164,6 +164,8 @@ def _asking(wanted: Wanted, settings: Settings, wait_s: float) -> int:
         record = _known(with_book)
         with_book.ask(rules.asked(record, wanted))
         keep(settings, "cut-over", f"{wanted}, the {record.open_side} side being open")
+        if wanted is Wanted.ABORT:  # which must not wait for a run that may not be able to start
+            click.echo(wiring.undone_unled(settings, "an operator aborted it", True) or "the leader was told")
         return _followed(with_book, record, wanted, settings, wait_s)
     finally:
         with_book.close()

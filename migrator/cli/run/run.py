@@ -17,7 +17,7 @@ from migrator.run.failure import Stopping
 from migrator.run.migration import Migration
 from migrator.run.progress import Progress
 from migrator.wiring import parts as wiring
-from migrator.wiring.cutover import part_of
+from migrator.wiring.cutover import part_of, undone_unled
 from migrator.wiring.under_cutover import refuse_under_cutover
 from transforms.registry import Mapping
 from verify.tables.continuous import DEFAULT_RATE
@@ -77,7 +77,11 @@ def run(
     settings = replace(project.settings, reason=reason, unproven_log=unproven_log, accepted=accepted)
     stopping = Stopping()
     stop_on_signals(stopping)
-    parts = wiring.parts(settings, project.master, project.options)
+    try:
+        parts = wiring.parts(settings, project.master, project.options)
+    except MigratorError as error:  # no leader comes while it lasts: a side may be closed meanwhile
+        click.echo(undone_unled(settings, str(error), final=True), nl=False)
+        raise
     parts = replace(parts, cutover=part_of(settings, parts.step))
     refuse_unaccepted(accepted, parts.mapping, reason)
     if accepted:

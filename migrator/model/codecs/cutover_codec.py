@@ -10,9 +10,9 @@ from migrator.model.cutover.fence import FenceKind, FencePlan
 from migrator.model.cutover.record import CutoverPlan, Phase, Record, Side, Took, Verify, Wanted
 from migrator.model.table import TableId
 
-CUTOVER_FORMAT = 2
+CUTOVER_FORMAT = 3
 """Number of the record's layout. Format 1 knew no reads apart from writes: they were where the writes are; and no
-comparisons: neither their settings, nor how far they came."""
+comparisons: neither their settings, nor how far they came. Format 2 didn't know what tables were like."""
 
 
 def record_to_json(record: Record) -> dict[str, Any]:
@@ -36,6 +36,7 @@ def record_to_json(record: Record) -> dict[str, Any]:
         "reads_turn": record.reads_turn,
         "reads_said": record.reads_said,
         "follows": record.follows,
+        "structure": [list(one) for one in record.structure],
         "plan": {
             "old": _fence(plan.old),
             "new": _fence(plan.new),
@@ -74,6 +75,7 @@ def record_from_json(document: Mapping[str, Any]) -> Record:
             reads_turn=int(document.get("reads_turn", 0)),
             reads_said=str(document.get("reads_said", "")),
             follows=bool(document.get("follows", False)),
+            structure=tuple((str(name), str(digest)) for name, digest in document.get("structure", ())),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise damaged("cut-over", error) from error

@@ -149,6 +149,10 @@ class Took:
     seconds: float
 
 
+Structure = tuple[tuple[str, str], ...]
+"""Tables of both sides, each with a digest of its columns and its key."""
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """The state of a cut-over.
@@ -172,6 +176,7 @@ class Record:
         reads_turn: counts what was said about reads.
         reads_said: why they couldn't be pointed there.
         follows: whether the switch under way takes reads along, so that an undo has to take them back.
+        structure: both sides' tables as the latest switch began; empty: an older version began it.
     """
 
     plan: CutoverPlan
@@ -191,6 +196,7 @@ class Record:
     reads_turn: int = 0
     reads_said: str = ""
     follows: bool = False
+    structure: Structure = ()
 
     @property
     def opens(self) -> Side:

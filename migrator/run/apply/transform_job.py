@@ -16,9 +16,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from migrator.columnar.versions import widened
+from migrator.core.passes import FIRST
 from migrator.errors import CORRECTED_MAPPING, MappingError
 from migrator.model.progress import Checkpoint
 from migrator.model.requests.request import Doubt
+from migrator.model.table import TableId
 from migrator.model.target import TargetTable
 from migrator.ports.eventlog import Batch
 from migrator.ports.target import StagedRows, Stager, TargetBatch, TargetRows
@@ -68,6 +70,9 @@ class TransformJob:
         slots: folder where small batches are put for the standing plans.
         staging: lets executors load the dump rows of large batches; None leaves all to the driver.
         joined: maps the other targets, inside the target transaction.
+        changes_only: whether the targets have their rows already, as on the way back: a source table is dumped for
+            a mirror then, and those rows aren't a row-wise target's. Mapped by a function that loses something they
+            would overwrite rows that nobody has changed.
     """
 
     def __init__(
@@ -78,8 +83,10 @@ class TransformJob:
         slots: Path,
         staging: Staging | None = None,
         joined: JoinedJob | None = None,
+        changes_only: bool = False,
     ):
         self._spark = spark
+        self._changes_only = changes_only
         self._joined = joined
         self._staging = staging
         self._plans = plans
@@ -221,7 +228,8 @@ class TransformJob:
     def _chunk(self, plan: MappingPlan, batch: Batch) -> pa.Table | StagedRows | None:
         paths: dict[str, list[Path]] = {}
         for schema, files, _ in batch.chunks:
-            if schema.id.name in plan.reads:
+            mirrors = self._changes_only and _first(batch, schema.id)
+            if schema.id.name in plan.reads and not mirrors:
                 paths.setdefault(schema.id.name, []).extend(Path(file) for file in files)
         if not paths:
             return None
@@ -349,6 +357,12 @@ class TransformJob:
                     f"{CORRECTED_MAPPING}",
                 )
         return None
+
+
+def _first(batch: Batch, table: TableId) -> bool:
+    """Tells whether a batch's dump rows of a table are of its first dump: a batch has those of one dump only."""
+    passes = batch.checkpoint.passes
+    return passes is None or dict(passes).get(table, FIRST) == FIRST
 
 
 def _dumped(plan: MappingPlan, known: Checkpoint | None) -> bool:

@@ -15,7 +15,17 @@ from dataclasses import dataclass, field
 from migrator.core import cutover as rules
 from migrator.errors import ConnectionFailed, CutoverError, MigratorError
 from migrator.model.cutover.fence import Standing
-from migrator.model.cutover.record import UNDONE, Effort, Phase, Record, Side, Verify, Wanted, What
+from migrator.model.cutover.record import (
+    UNDONE,
+    Effort,
+    Phase,
+    Record,
+    Side,
+    Structure,
+    Verify,
+    Wanted,
+    What,
+)
 from migrator.model.position import Position
 from migrator.ports.cutover import CutoverBook, CutoverSide, Hook
 from migrator.ports.fence import Fence
@@ -98,6 +108,22 @@ class Conductor:
                 self._failed(record, str(error))
             return _IDLE_S
 
+    def let_go(self, why: str) -> None:
+        """Undoes the switch under way, and forgets what an operator aborted; takes no other step.
+
+        Raises ``FencedError`` where a later leader wrote, ``ConnectionFailed``, and ``CutoverError`` where the side
+        that was open can't be opened.
+        """
+        record = self.book.read()
+        if record is None:
+            return
+        if record.phase is Phase.IDLE and record.wanted is Wanted.ABORT:
+            self._idle(record)
+        if record.phase in UNDONE:
+            record = self._written(rules.undoing(record, why))
+        if record.phase is Phase.UNDOING:
+            self._taken(record)
+
     def _idle(self, record: Record) -> float:
         """One side is open: the other one is fenced, and an operator may want something."""
         if record.wanted is Wanted.ABORT:
@@ -115,7 +141,7 @@ class Conductor:
                 self._written(rules.refused(record, problem))
                 return _IDLE_S
             self.step("cutover.begun")
-            self._written(rules.begun(record, self.clock()))
+            self._written(rules.begun(record, self.clock(), self._structure()))
             return 0.0
         return _IDLE_S
 
@@ -255,7 +281,15 @@ class Conductor:
                 cause="; ".join(state.missing),
                 remedy="find out who took it away, then start again",
             )
-        return self._has_reached(record, side)
+        if not self._has_reached(record, side):
+            return False
+        if changed := rules.changed_tables(record.structure, self._structure() if record.structure else ()):
+            raise CutoverError(
+                "tables were changed during the switch",
+                cause=", ".join(changed),
+                remedy="see that both ways fit them (`migrator cutover plan`), then start again",
+            )
+        return True
 
     def _open(self, record: Record) -> bool:
         self._refuse_second(record, record.open_side)
@@ -284,6 +318,11 @@ class Conductor:
         return True
 
     # -- what several steps do
+
+    def _structure(self) -> Structure:
+        """Returns what both sides' tables are like now."""
+        found = [(side, *one) for side in Side for one in sorted(self.both.sides[side].structure().items())]
+        return tuple((f"{name} on the {side} side", digest) for side, name, digest in found)
 
     def _refuse_second(self, record: Record, fenced: Side) -> None:
         """Raises ``CutoverError`` where the side that must be fenced isn't: somebody has opened it by hand."""

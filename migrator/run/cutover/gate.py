@@ -64,16 +64,29 @@ class CutOvers:
         gate: lets changes of its source pass.
         conduct: carries cut-overs out, in a thread of the leader of an epoch, until a stop is requested; None on the
             way back, which the other way's leader conducts.
+        undo: undoes a switch under way while nobody leads; see ``unled``.
     """
 
     gate: Gate
     conduct: Callable[[int, Stopping, Progress], None] | None = None
+    undo: Callable[[str, bool], str] | None = None
 
     def begin(self, epoch: int, stopping: Stopping, progress: Progress) -> None:
         """Starts the thread."""
         conduct = self.conduct
         if conduct is not None:
             stopping.thread("cut-over", lambda: conduct(epoch, stopping, progress))
+
+    def unled(self, why: str, final: bool, progress: Progress) -> None:
+        """Has no side stay closed for a leader that doesn't come: a run's attempt to lead has failed.
+
+        Args:
+            why: what ended the attempt.
+            final: nobody tries again by himself, so the switch under way is undone at once; else once it is due.
+            progress: gets a warning.
+        """
+        if self.undo is not None:
+            progress.warn("cut-over", *filter(None, [self.undo(why, final)]))
 
 
 def gated(target: Target, cutover: CutOvers | None, stopping: Stopping, progress: Progress) -> Target:

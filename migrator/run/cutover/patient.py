@@ -6,7 +6,7 @@ it asks, it writes a version of the record that a newer one refuses, or it moves
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from migrator.connections.patience import SilentError, patiently
@@ -53,6 +53,10 @@ class PatientBook:
         """See the port."""
         self._called(lambda book: book.ask(record))
 
+    def last_epoch(self) -> int:
+        """See the port."""
+        return self._called(lambda book: book.last_epoch())
+
     def close(self) -> None:
         """See the port."""
         self._called(lambda book: book.close())
@@ -94,6 +98,10 @@ class PatientSide:
     def compare(self, since: int, effort: Effort) -> int:
         """See the port."""
         return self._called(lambda: self._behind.compare(since, effort), effort.limit_s + _SLOW_S)
+
+    def structure(self) -> Mapping[str, str]:
+        """See the port."""
+        return self._called(self._behind.structure, max(self._silent_s, _SLOW_S))
 
     def number(self) -> None:
         """See the port."""

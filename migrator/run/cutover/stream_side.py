@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from migrator.model.cutover.record import Effort
@@ -18,6 +18,7 @@ class StreamSide:
         reached: whether everything up to there is applied across.
         passed: describes changes that passed the side's fence; empty: none is known.
         number: moves the side's sequences beyond what is in use.
+        structure: digests of the side's tables by name.
         compare: compares what was carried across since the last verdicts (see ``ports.cutover.CutoverSide``).
     """
 
@@ -25,4 +26,5 @@ class StreamSide:
     reached: Callable[[Position], bool]
     passed: Callable[[], str]
     number: Callable[[], None]
+    structure: Callable[[], Mapping[str, str]]
     compare: Callable[[int, Effort], int]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from scenarios.mutants.in_code.change import mutants_of
 
 _MACHINE = ("tests/unit/run/cutover/test_conductor.py",)
+_UNLED = ("tests/unit/run/cutover/test_unled.py", "tests/unit/run/cutover/test_structure.py")
 _READS = ("tests/unit/run/cutover/test_reads.py",)
 _GATE = ("tests/unit/core/test_reads_gate.py",)
 _ECHOES = (
@@ -214,6 +215,31 @@ CUTOVER = (
     ),
     *mutants_of(
         "migrator/run/cutover/conductor.py",
+        _UNLED,
+        (
+            "nobody undoes for a leader that ended",
+            "        if record.phase in UNDONE:\n            record = self._written(rules.undoing(record, why))",
+            "        if False:\n            record = record",
+        ),
+        (
+            "an abort waits for a leader",
+            "        if record.phase is Phase.IDLE and record.wanted is Wanted.ABORT:\n            self._idle(record)\n",
+            "",
+        ),
+        (
+            "tables may change in a switch",
+            "self._structure() if record.structure else ()",
+            "record.structure",
+        ),
+    ),
+    *mutants_of(
+        "migrator/core/cutover.py",
+        _UNLED,
+        ("what tables are like isn't noted", "        structure=structure,\n", ""),
+        ("a table that is gone isn't missed", "known.keys() | found.keys()", "found.keys()"),
+    ),
+    *mutants_of(
+        "migrator/run/cutover/conductor.py",
         _READS,
         (
             "reads stay behind",
@@ -255,6 +281,16 @@ CUTOVER = (
         "migrator/run/apply/transform_job.py",
         _ECHOES,
         ("echoes go back", "        if batch.echo:\n            return self._followed(batch)\n", ""),
+    ),
+    *mutants_of(
+        "migrator/run/apply/transform_job.py",
+        ("tests/integration/apply/test_transform_job.py",),
+        ("rows dumped for a mirror go back", "self._changes_only and _first(batch, schema.id)", "False"),
+        (
+            "rows asked for don't go back",
+            "self._changes_only and _first(batch, schema.id)",
+            "self._changes_only",
+        ),
     ),
     *mutants_of(
         "migrator/adapters/targets/shared/target_writer.py",

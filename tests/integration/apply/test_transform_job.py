@@ -9,6 +9,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import DataFrame, SparkSession
@@ -180,3 +181,32 @@ def test_of_targets_mapped_in_one_job_the_one_that_fails_is_named(
     finally:
         job.close()
     assert "id=4" in str(refused.value.where)
+
+
+@pytest.mark.parametrize("changes_only", [False, True])
+@pytest.mark.parametrize("asked", [None, "", "7"], ids=["first dumps alone", "first dump", "requested"])
+def test_rows_dumped_for_a_mirror_are_not_a_target_s_that_has_its_rows(
+    spark: SparkSession, tmp_path: Path, asked: str | None, changes_only: bool
+) -> None:
+    """On the way back the old tables have theirs: only what somebody asked to be read again is written there."""
+    schema = SCHEMAS["flights"]
+    file = tmp_path / "chunk.parquet"
+    pq.write_table(FLIGHTS, file)
+    passes = None if asked is None else ((schema.id, asked),)
+    batch: Any = SimpleNamespace(
+        chunks=((schema, (str(file),), FLIGHTS.num_rows),),
+        checkpoint=SimpleNamespace(passes=passes),
+        doubts=(),
+        chunk_rows=FLIGHTS.num_rows,
+    )
+    plan = plan_that_runs(spark, "pass")
+    job = TransformJob(spark, {"out": plan}, {}, tmp_path / "slots", changes_only=changes_only)
+    try:
+        found = job._chunk(plan, batch)
+    finally:
+        job.close()
+    if changes_only and not asked:
+        assert found is None
+    else:
+        assert isinstance(found, pa.Table)
+        assert found.num_rows == FLIGHTS.num_rows

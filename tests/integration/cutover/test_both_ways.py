@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.integration.cutover.led import leading, ready
 from tests.integration.cutover.two_way import made
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
@@ -60,3 +61,43 @@ def test_changes_go_both_ways_and_none_comes_back(
     assert project.new.query("SELECT full_name, purchases FROM spending WHERE person_id = 100") == [
         ("after all", 1)
     ]
+
+
+def test_rows_that_nobody_changed_keep_what_the_way_back_would_lose(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """Orders are dumped on the new side, for the mirror of another table: their old rows are none of its business."""
+    project = made("pg-pg", request, tmp_path / "project")
+    reverse = project.config.parent / "reverse.py"
+    text = reverse.read_text()
+    for exact, lossy in (
+        ('(F.col("amount") * 100)', '(F.floor(F.col("amount")) * 100)'),
+        (
+            'links=["contact.person_id = person.person_id"]',
+            'links=["contact.person_id = person.person_id", "purchase.person_id = person.person_id"]',
+        ),
+        ("contact: DataFrame)", "contact: DataFrame, purchase: DataFrame)"),
+        (
+            'person.join(contact, "person_id", "left")',
+            'person.join(contact, "person_id", "left").join('
+            'purchase.groupBy("person_id").agg(F.min("amount").alias("least")), "person_id", "left")',
+        ),
+        ('F.col("full_name").alias("name")', 'F.expr("if(least < 0, NULL, full_name)").alias("name")'),
+    ):
+        assert exact in text
+        text = text.replace(exact, lossy)
+    reverse.write_text(text)
+    project.config.write_text(project.config.read_text() + '\n[back]\naccept_lossy = ["orders.cents"]\n')
+    project.run_here()
+    assert project.command("verify") == 0
+    before = project.old.query("SELECT order_id, cents FROM orders ORDER BY order_id")
+    assert any(cents % 100 for _, cents in before)
+    assert project.command("cutover", "plan", "--accept") == 0
+    with leading(project):
+        ready(project)
+        assert project.command("cutover", "start", "--wait", "60") == 0
+        project.new.execute("UPDATE purchase SET is_paid = NOT is_paid WHERE purchase_id = 1")
+        assert project.command("cutover", "back", "--wait", "60") == 0
+    after = project.old.query("SELECT order_id, cents FROM orders ORDER BY order_id")
+    assert after[1:] == before[1:]
+    assert after[0][1] % 100 == 0, "what was changed has lost what it says it loses"

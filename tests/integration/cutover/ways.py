@@ -7,6 +7,7 @@ from collections.abc import Mapping
 _MACHINE = "unit/run/cutover/test_conductor.py::"
 _LIVE = "integration/cutover/test_cutover.py::"
 _TRIED = "integration/cutover/test_ways.py::"
+_UNLED = "integration/cutover/test_unled.py::"
 _KILLED = "integration/cutover/test_cutover_killed.py::"
 _HISTORIES = (
     "unit/run/cutover/test_histories.py::test_whatever_happens_one_side_is_writable_and_nothing_is_lost"
@@ -25,6 +26,8 @@ WAYS: Mapping[int, tuple[str, ...]] = {
         _MACHINE + "test_a_side_that_cannot_be_reached_at_a_step_leaves_one_side_open",
         _MACHINE + "test_a_hook_that_fails_both_ways_leaves_the_old_side_open",
         _KILLED + "test_killed_at_every_step_one_side_is_open_in_the_end",
+        _UNLED + "test_a_run_that_cannot_start_again_opens_the_side_that_was_open",
+        _UNLED + "test_past_the_limit_the_old_side_opens_though_the_new_one_is_lost",
     ),
     5: (_KILLED + "test_killed_while_it_finishes_the_new_side_stays_open",),
     6: (_MACHINE + "test_rows_that_differ_undo_a_switch_and_nothing_else_was_opened", _HISTORIES),
@@ -42,7 +45,10 @@ WAYS: Mapping[int, tuple[str, ...]] = {
         _KILLED + "test_killed_at_every_step_one_side_is_open_in_the_end",
         "integration/cutover/test_record.py::test_a_leader_that_looked_before_sees_a_plan_that_is_accepted",
     ),
-    11: (_TRIED + "test_a_column_renamed_on_the_new_side_is_said_at_once",),
+    11: (
+        _TRIED + "test_a_column_renamed_on_the_new_side_is_said_at_once",
+        _UNLED + "test_a_column_renamed_on_the_old_side_while_it_is_fenced_undoes_the_switch_by_name",
+    ),
     12: (
         "contract/fences/fence_contract.py::test_everybody_else_is_refused_and_afterwards_all_is_as_before",
         "contract/fences/fence_contract.py::test_late_writers_are_counted",

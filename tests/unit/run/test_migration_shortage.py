@@ -30,6 +30,7 @@ def migration_that(prepare: Callable[[], str | None]) -> Migration:
         set_damage_aside=str,
         reads_replaced=True,
         catalog=SimpleNamespace(adopt=list),
+        cutover=None,
     )
     return Migration(cast(Parts, parts))
 

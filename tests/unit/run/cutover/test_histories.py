@@ -40,7 +40,7 @@ class History:
     def step(self) -> None:
         """Anything that may happen."""
         world, chance = self.world, self.chance
-        match chance.randrange(12):
+        match chance.randrange(13):
             case 0:
                 world.unreachable = chance.choice((None, *Side))
             case 1:
@@ -55,6 +55,9 @@ class History:
                 self.sleeps = chance.random() < 0.3
             case 5:
                 world.kill_at = len(world.points) + chance.randrange(1, 8) if chance.random() < 0.2 else -1
+            case 12 if chance.random() < 0.2:
+                self.leader = world.led()  # whose own attempt to lead fails at once
+                self.look(self.leader, letting_go=True)
             case 6 if not self.open_side().fenced:
                 self.open_side().pending.append(-self.next_write())
             case _:
@@ -62,10 +65,14 @@ class History:
                 self.look(self.leader)
         self.one_writable()
 
-    def look(self, leader: Conductor) -> None:
-        """A leader looks; one that is killed is followed by another."""
+    def look(self, leader: Conductor, letting_go: bool = False) -> None:
+        """A leader looks, or lets go; one that is killed is followed by another."""
         try:
-            leader.look()
+            if letting_go:
+                with suppress(CutoverError):
+                    leader.let_go("its run ended")
+            else:
+                leader.look()
         except KilledError:
             self.world.kill_at = -1
             self.leader = self.world.led()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from migrator.errors import ConnectionFailed, CutoverError, FencedError
@@ -49,6 +49,7 @@ class SideInMemory:
     leaky: bool = False
     held: bool = False
     epoch: int = 0
+    altered: int = 0
 
     # -- ports.cutover.CutoverSide
 
@@ -80,6 +81,11 @@ class SideInMemory:
         upto = self.world.sides[self.name.other].applied
         self.world.compared.append((self.name, since, effort, upto))
         return upto
+
+    def structure(self) -> Mapping[str, str]:
+        """One table, like the number of times that somebody changed it."""
+        self.world.check(self)
+        return {"t": str(self.altered)}
 
     def number(self) -> None:
         """Nothing is numbered here."""
@@ -270,6 +276,10 @@ class World:
         """The new side's copy, where it is older."""
         self.check(self.sides[Side.NEW])
         self.copies[Side.NEW] = record
+
+    def last_epoch(self) -> int:
+        """Of the leader of now."""
+        return self.epoch
 
     def close(self) -> None:
         """Nothing is held."""
