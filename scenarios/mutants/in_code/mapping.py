@@ -9,7 +9,7 @@ from __future__ import annotations
 from scenarios.mutants.in_code.change import mutants_of
 
 _PLAN = ("tests/integration/transforms/test_transforms_plan.py",)
-_CARRIED = ("tests/unit/model/test_carried.py",)
+_CARRIED = ("tests/unit/model/test_carried.py", "tests/unit/model/test_carried_made_again.py")
 _REMAPPING = ("tests/unit/run/lead/test_remapping.py",)
 _BESIDES = ("tests/integration/targets/test_besides.py",)
 _DIFFERING = ("tests/integration/transforms/test_differing.py",)

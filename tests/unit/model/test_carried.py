@@ -3,138 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migrator.errors import MappingError, TargetError
+from migrator.errors import MappingError
 from migrator.model.codecs.codec import checkpoint_from_json, checkpoint_to_json
-from migrator.model.position import Position
-from migrator.model.progress import MIRROR, Checkpoint, Filling, Mapped, TableDump, TableIdentity
-from migrator.model.requests.request import WHOLE, Doubt, RequestBook, RequestState, Scope
-from migrator.model.table import Column, TableId, TableSchema
-from migrator.model.target import TargetColumn, TargetTable
-from migrator.ports.target import TargetBatch, TargetRows
-from migrator.run.lead.carried import LateTargets, carry_over, mapped_now, unmirrored
+from migrator.model.progress import MIRROR, Filling, TableDump, TableIdentity
+from migrator.model.requests.request import Doubt, RequestState, Scope
+from migrator.model.table import Column, TableSchema
+from migrator.model.target import TargetColumn
+from migrator.run.lead.carried import mapped_now
+from tests.unit.model.carried import DUMPED, T, Target, U, V
 from transforms.analysis.fingerprint import Fingerprint
 from transforms.analysis.outline import VERSION
 from transforms.analysis.plan import MappingKind, MappingPlan
 from transforms.registry import TargetMapping
-
-T, U, V = (TableId("s", name) for name in "tuv")
-DUMPED = Checkpoint(
-    Position(7, "7"), dumps=(TableDump(T, done=True), TableDump(U, chunks=1), TableDump(V)), fed=()
-)
-
-
-def plans(**targets: tuple[TableId, ...]) -> dict[str, Any]:
-    """Row-wise ones; those whose names begin with j are joined."""
-    kinds = {True: MappingKind.GRAIN, False: MappingKind.ROW_WISE}
-    return {
-        name: SimpleNamespace(
-            kind=kinds[name.startswith("j")],
-            reaches=(),
-            schemas={table.name: SimpleNamespace(id=table, names=list) for table in tables},
-        )
-        for name, tables in targets.items()
-    }
-
-
-def brought(name: str) -> TargetRows:
-    """A row for a target."""
-    table = TargetTable(TableId("new", name), (), ())
-    return TargetRows(table, None, None, SimpleNamespace(num_rows=1), strict_inserts=False)
-
-
-class Target:
-    """The ledger's checkpoint, which tables have rows, and which joined ones are to be filled anew."""
-
-    def __init__(self, checkpoint: Checkpoint | None = DUMPED) -> None:
-        self.checkpoint = checkpoint
-        self.book = RequestBook()
-        self.rows: set[str] = set()
-        self.mapped: dict[str, str] = {}
-        self.accepted: frozenset[str] = frozenset()
-        self.schema = "new"
-        self.columns: tuple[str, ...] = ("k",)
-        self.content, self.basis, self.outline = "", "", ""
-        self.forgotten: list[str] = []
-        self.filled: set[str] = set()
-        self.kept: list[tuple[str, str]] = []
-        self.warnings: tuple[str, ...] = ()
-        self.identities: dict[str, TableIdentity] = {}
-        self.identity_stays = True
-        self.besides: frozenset[str] = frozenset()
-        self.begun: list[tuple[str, tuple[TableId, ...]]] = []
-
-    def run(self, *, empty: bool = False, **targets: tuple[TableId, ...]) -> None:
-        """A run with this mapping, which applies a batch."""
-        carried = self.begin(**targets)
-        self.warnings = carried.warnings
-        last = self.checkpoint or DUMPED
-        rows = () if empty else tuple(brought(name) for name in targets)
-        self.checkpoint = carried.noted(
-            TargetBatch(1, replace(last, fed=None, awaited=(), mapped=None), rows)
-        ).checkpoint
-        self.rows |= set() if empty else {*targets}
-
-    def make_again(self, name: str) -> None:
-        """Somebody drops a table and makes it again."""
-        self.identities[name] = TableIdentity(f"after {self.identities[name].table}", "ledger")
-        self.rows.discard(name)
-
-    def begin(self, **targets: tuple[TableId, ...]) -> Any:
-        def forget(name: str) -> bool:
-            self.forgotten.append(name)
-            return True
-
-        late = LateTargets(
-            lambda name: name in self.rows,
-            forget,
-            self.accepted,
-            identity_stays=self.identity_stays,
-            keep=lambda act, detail: self.kept.append((act, detail)),
-            filled=lambda: self.filled,
-            besides=self.besides,
-            begin=self.ask_beside,
-        )
-        mapped = (
-            Mapped(
-                name,
-                self.schema,
-                self.mapped.get(name, "1"),
-                self.columns,
-                self.content,
-                self.basis,
-                self.identities.get(name),
-                outline=self.outline,
-            )
-            for name in targets
-        )
-        return carry_over(self.checkpoint, lambda: self.book, plans(**targets), late, tuple(mapped))
-
-    def ask_beside(self, name: str, tables: Sequence[TableId]) -> None:
-        self.begun.append((name, tuple(tables)))
-        self.rows.discard(name)
-        self.ask(*tables)
-
-    def ask(self, *tables: TableId, scope: Scope = WHOLE, doubts: tuple[Doubt, ...] = ()) -> str:
-        self.book = self.book.start(tables, scope, doubts)
-        return self.book.requests[-1].name()
-
-    def once_more(self, **targets: tuple[TableId, ...]) -> frozenset[TableId]:
-        return unmirrored(self.checkpoint, plans(**targets).values())
-
-    def refuses(self, where: str, **targets: tuple[TableId, ...]) -> str:
-        with pytest.raises(MappingError) as caught:
-            self.begin(**targets)
-        assert where in caught.value.where
-        return caught.value.remedy
 
 
 def test_a_first_run_and_a_ledger_of_an_older_version_take_all_targets_for_whole() -> None:
@@ -411,16 +298,6 @@ def test_a_joined_target_is_derived_anew_only_where_somebody_asked_for_it() -> N
     assert target.forgotten == ["j"]
 
 
-def test_a_joined_target_that_was_made_again_needn_t_be_asked_for() -> None:
-    """It has no rows of any mapping."""
-    target = made_again()
-    target.identities["b"] = TableIdentity("b", "ledger")
-    target.make_again("j")
-    target.filled, target.mapped["j"] = {"j"}, "2"
-    target.run(**EVERY)
-    assert target.forgotten == ["j"]
-
-
 def test_targets_that_are_refused_for_another_reason_are_named_too() -> None:
     target = described("1", Filter="1")
     target.content, target.outline = "2", outline(Filter="2")
@@ -468,103 +345,6 @@ def test_a_target_of_another_schema_is_another_one() -> None:
     target.schema = "elsewhere"
     target.rows.clear()
     target.refuses("target table b", b=(T,))
-
-
-def made_again(**begun: Any) -> Target:
-    """A target of which table b was dropped and made again after a run."""
-    target = Target(None)
-    target.identities = {name: TableIdentity(name, "ledger") for name in ("a", "b", "j")}
-    target.run(**{"a": (T,), "b": (T,), "j": (T,), **begun})
-    target.make_again("b")
-    return target
-
-
-EVERY: dict[str, Any] = {"a": (T,), "b": (T,), "j": (T,)}
-ANOTHER = "a target's table isn't the one that its rows were applied to"
-
-
-def test_a_target_that_was_made_again_is_refused_until_its_rows_were_asked_for() -> None:
-    target = made_again()
-    for _ in range(2):
-        with pytest.raises(TargetError, match=ANOTHER) as caught:
-            target.begin(**EVERY)
-        assert caught.value.where == "target table b"
-        assert "ask for the rows: migrator dump start --table t; then start again" in caught.value.remedy
-    name = target.ask(T)
-    target.run(empty=True, **EVERY)
-    assert target.checkpoint is not None
-    assert target.checkpoint.awaited == (("b", T, name),)
-    target.run(**EVERY)  # killed, and started again
-    target.checkpoint = replace(target.checkpoint, requests=(TableDump(T, chunks=1, request=name),))
-    target.make_again("b")
-    with pytest.raises(TargetError, match=ANOTHER):
-        target.begin(**EVERY)
-
-
-def test_a_target_that_was_made_again_and_has_rows_must_be_emptied_or_accepted() -> None:
-    target = made_again()
-    target.rows.add("b")
-    name = target.ask(T)
-    with pytest.raises(TargetError, match=ANOTHER):
-        target.begin(**EVERY)
-    target.book = target.book.close(name, RequestState.CANCELLED, "")
-    target.accepted = frozenset("b")
-    target.run(empty=True, **EVERY)
-    target.accepted = frozenset()
-    target.run(empty=True, **EVERY)
-    target.make_again("b")  # rows were given to the one that was accepted, too
-    with pytest.raises(TargetError, match=ANOTHER):
-        target.begin(**EVERY)
-
-
-def test_a_joined_target_that_was_made_again_is_filled_anew() -> None:
-    target = made_again()
-    target.identities["b"] = TableIdentity("b", "ledger")
-    target.make_again("j")
-    target.run(**EVERY)
-    assert target.forgotten == ["j"]
-    target.run(**EVERY)
-    assert target.forgotten == ["j"]
-
-
-def test_a_target_that_was_put_back_as_a_whole_and_one_that_never_got_a_row_go_on() -> None:
-    """The controls: a dump of all tables has other numbers, and the rows that its ledger tells of."""
-    target = made_again()
-    target.identities = {name: TableIdentity(f"restored {name}", "restored") for name in target.identities}
-    target.run(**EVERY)
-    target.make_again("b")
-    target.identities["b"] = replace(target.identities["b"], ledger="restored")
-    with pytest.raises(TargetError, match=ANOTHER):
-        target.begin(**EVERY)
-    target = Target(None)
-    target.identities = {"b": TableIdentity("b", "ledger")}
-    target.run(empty=True, b=(T,))
-    target.make_again("b")
-    target.run(empty=True, b=(T,))
-
-
-def test_where_an_identity_does_not_stay_only_an_empty_table_is_another_one() -> None:
-    target = made_again()
-    target.identity_stays = False
-    target.rows.add("b")
-    target.run(**EVERY)
-    target.make_again("b")
-    with pytest.raises(TargetError, match=ANOTHER):
-        target.begin(**EVERY)
-
-
-def test_a_ledger_of_a_version_that_noted_no_identity_goes_on_and_notes_it() -> None:
-    target = Target(None)
-    target.run(b=(T,))
-    target.identities = {"b": TableIdentity("b", "ledger")}
-    target.run(empty=True, b=(T,))
-    target.make_again("b")
-    with pytest.raises(TargetError, match=ANOTHER):
-        target.begin(b=(T,))
-    assert target.checkpoint is not None
-    assert checkpoint_from_json(checkpoint_to_json(target.checkpoint)).mapped == target.checkpoint.mapped
-    assert target.checkpoint.mapped is not None
-    assert target.checkpoint.mapped[0].written
 
 
 def plan(**changed: Any) -> MappingPlan:
