@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from migrator.errors import MappingError
 from migrator.model.codecs.codec import checkpoint_from_json, checkpoint_to_json
-from migrator.model.progress import MIRROR, Filling, TableDump, TableIdentity
+from migrator.model.progress import MIRROR, Filling, TableDump
 from migrator.model.requests.request import Doubt, RequestState, Scope
 from migrator.model.table import Column, TableSchema
 from migrator.model.target import TargetColumn
