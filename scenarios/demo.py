@@ -30,8 +30,9 @@ from migrator.wiring import parts as wiring
 from migrator.wiring.target import peek
 from scenarios.demo_run import RunProcess, running
 from scenarios.flights import old_schema
-from scenarios.flights.application import FlightApplication, application_login, longest_pause_s, receipts
+from scenarios.flights.application import FlightApplication, receipts
 from scenarios.project import make_project, servers
+from scenarios.two_sides import application_login, longest_pause_s
 
 PROJECT = Path(__file__).parent / "flights"
 _LONG_S = 600.0  # a bound on hanging, not on slow machines: plans are compiled before the first row

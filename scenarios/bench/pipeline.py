@@ -21,7 +21,7 @@ from migrator.errors import MigratorError
 from migrator.run.failure import Stopping
 from migrator.run.migration import Migration
 from migrator.run.progress import Snapshot
-from scenarios.bench import application_measured, orders
+from scenarios.bench import application_measured, cutover_measured, orders
 from scenarios.bench import shapes_measured as benchmark_shapes
 from scenarios.bench.bed import Bed, Report, Steady, dumped, fresh, streamed
 from scenarios.bench.orders.old_schema import create, touch
@@ -52,9 +52,12 @@ _COLUMNS = "id, customer, items, state, comment, total, rebate, created, paid, s
 @click.option("--rate", default=1000, show_default=True, help="Row changes per second for the lag.")
 @click.option(
     "--only",
-    type=click.Choice(["application"]),
+    type=click.Choice(["application", "cut-over"]),
     default=None,
-    help="Measure this part alone; it writes no table.",
+    help="Measure this part alone; it writes no table. Cut-overs are measured only so.",
+)
+@click.option(
+    "--switches", default=50, show_default=True, help="Cut-overs there and back, with --only cut-over."
 )
 @click.option(
     "--application-rate",
@@ -99,6 +102,7 @@ def bench(
     memory_rows: int,
     rate: int,
     only: str | None,
+    switches: int,
     application_rates: tuple[float, ...],
     backlog: int,
     scale: float,
@@ -115,11 +119,17 @@ def bench(
     click.echo(f"machine: {machine()}")
     rates = application_rates or (rate / 10, float(rate))
     application = partial(application_measured.measure, rates, seconds, backlog, scale, verify_s)
+    engines = ("postgresql", "mariadb") if source == "both" else (source,)
     if only is not None:
-        application()
+        found = (
+            [application()]
+            if only == "application"
+            else [cutover_measured.measure(engine, min(rows, 100_000), rate, switches) for engine in engines]
+        )
+        click.echo("\n".join(one.markdown() for one in found))
         return
     reports = []
-    for engine in ("postgresql", "mariadb") if source == "both" else (source,):
+    for engine in engines:
         report = Report(engine)
         click.echo(engine)
         with fresh(engine, PROJECT, lambda old: create(old, rows)) as bed:

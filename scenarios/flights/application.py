@@ -10,22 +10,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from itertools import pairwise
 
 from scenarios.database import Database
 from scenarios.flights import new_writers
 from scenarios.flights.writers import FlightWriters
-from scenarios.workload import Action, Operation, Place, RowWrite, Session
+from scenarios.two_sides import FailsOver
+from scenarios.workload import Action, Place, RowWrite, Session
 
-FENCED = "this database was handed over"
-"""The words of a fence to whom it refuses."""
 _CARRIER, _DAY, _ORIGIN = "OO", date(2013, 1, 15), "EWR"
 """Carrier, day and origin of all receipts: nothing else changes a flight of this carrier."""
 _FIRST = 10_000_000
 _CLIENT = 1_000_000
 """Receipts of one client at most."""
-_NAP_S = 0.05
-_LOGIN = "application"
 _RECEIPTS = {
     "old": f"SELECT flight FROM flights WHERE carrier = '{_CARRIER}' AND flight >= {_FIRST}",
     "new": "SELECT flight_number FROM flight JOIN carrier USING (carrier_id)"
@@ -33,7 +29,7 @@ _RECEIPTS = {
 }
 
 
-class FlightApplication(FlightWriters):
+class FlightApplication(FailsOver, FlightWriters):
     """Writers that fail over by themselves: who is refused by a fence goes to the other side.
 
     Args:
@@ -53,50 +49,6 @@ class FlightApplication(FlightWriters):
             Place(new, _with_receipts(new_writers.actions(), _leave_in_new)),
         )
         self._open = self._sides[0]
-
-    def databases(self) -> tuple[Database, Database]:
-        """Returns the old and the new side."""
-        old, new = self._sides
-        return old.database, new.database
-
-    def _place(self) -> Place:
-        return self._open
-
-    def _refused(self, database: Database, cause: str) -> None:
-        if FENCED not in cause:
-            return
-        old, new = self._sides
-        self._open = new if database == old.database else old
-        self._halt.wait(_NAP_S)  # during the switch both refuse
-
-
-def application_login(database: Database) -> Database:
-    """Makes the application's own login, which writes every table that is there: a fence stops it, and not the
-    tool's."""
-    statements = (
-        [
-            f"CREATE ROLE {_LOGIN} LOGIN",
-            f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {_LOGIN}",
-        ]
-        if database.kind == "postgresql"
-        else [
-            f"CREATE USER '{_LOGIN}'@'%'",
-            f"GRANT SELECT, INSERT, UPDATE, DELETE ON `{database.database}`.* TO '{_LOGIN}'@'%'",
-        ]
-    )
-    connection = database.connect(autocommit=True)
-    try:
-        for statement in statements:
-            connection.cursor().execute(statement)
-    finally:
-        connection.close()
-    return replace(database, user=_LOGIN, password="")
-
-
-def longest_pause_s(operations: Sequence[Operation], since_s: float) -> float:
-    """The longest time without a commit since a moment of the monotonic clock, in seconds."""
-    ended = sorted(one.ended_s for one in operations if one.outcome == "ok" and one.ended_s >= since_s)
-    return max((after - before for before, after in pairwise([since_s, *ended])), default=0.0)
 
 
 def _with_receipts(actions: Sequence[Action], leave: Callable[[Session, int], None]) -> tuple[Action, ...]:

@@ -10,7 +10,8 @@ import pytest
 from scenarios.database import Database
 from scenarios.demo import outcome
 from scenarios.flights import draws, new_writers
-from scenarios.flights.application import FENCED, FlightApplication, Receipts, judged, longest_pause_s
+from scenarios.flights.application import FlightApplication, Receipts, judged
+from scenarios.two_sides import FENCED, longest_pause_s
 from scenarios.workload import Operation, RowWrite
 
 OLD = Database("postgresql", "127.0.0.1", 1, "old", "application")
