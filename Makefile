@@ -15,7 +15,8 @@ WORKERS ?= 3
 # Where scenario runs leave their bundles and reports.
 OUT ?= .scenarios
 SEEDS ?= 500
-# Lets the many Spark drivers of tests and scenarios start in half the time.
+# Lets the many Spark drivers of tests and scenarios, and the three of the demo, start in half the time: they live for
+# minutes, and what the thorough compiler makes would come too late for them.
 QUICK_SPARK = SPARK_SUBMIT_OPTS="$$($(BIN)/python -m tests.spark_classes) $$SPARK_SUBMIT_OPTS"
 # Tests map a few rows through many different plans: Java code for whole stages costs a fifth of their time, and
 # isn't used twice, and a third of a small query's goes into planning it again stage by stage. Expressions are
@@ -46,7 +47,7 @@ help: ## list the targets
 	@echo "             OUT=folder, SEEDS=n (scenarios), CHUNKS=n, COMMITS=n, CHANGES=n (stress), SOAK=4h (soak), PYTHON=python3.12"
 
 demo: $(EMBEDDED) ## migrate a sample database under live writes, on servers that are started here
-	$(BIN)/migrator demo $(if $(SOURCE),--source $(SOURCE))
+	$(QUICK_SPARK) $(BIN)/migrator demo $(if $(SOURCE),--source $(SOURCE))
 
 story: $(EMBEDDED) ## migrate the database of a story under its writers and judge every row: NAME=sakila, KEEP=1 leaves it up
 	$(BIN)/migrator story $(or $(NAME),sakila) $(if $(SOURCE),--source $(SOURCE)) $(if $(TARGET),--target $(TARGET)) $(if $(KEEP),--keep) $(ARGS)

@@ -40,7 +40,7 @@ _BETWEEN_S = 2.0
 _LOOK_S = 0.02
 _TRIES = 5
 _ALONE_S = 15.0
-"""How long unthrottled writers are counted on the new side, with the way back and without."""
+"""Seconds for which unthrottled writers are counted on the new side, with the way back and without."""
 _STEPS = [phase for phase in SWITCH if phase != "switching"]
 
 
@@ -128,7 +128,7 @@ def measure(engine: str, rows: int, rate: float, switches: int) -> Report:
 
 @dataclass(frozen=True)
 class _Pair:
-    """Both sides of a running migration.
+    """Two sides of a running migration.
 
     Attributes:
         logins: the old and the new database, as the application logs in.
@@ -162,7 +162,7 @@ class _Pair:
             time.sleep(_LOOK_S)
 
     def lag_s(self, to: Side) -> float:
-        """The time until everything that is committed now on the open side is on the other one."""
+        """Waits until everything that is committed now on the open side is on the other one; returns the seconds."""
         one = self.settings if to is Side.OLD else way_back(self.settings)
         asked_s, position = time.monotonic(), wiring.source_position(one)
         self.wait_for(lambda: wiring.applied_reaches(one, position), "a look at the lag")
@@ -199,7 +199,7 @@ def _complete(settings: Settings) -> bool:
 
 
 def _there_and_back(pair: _Pair, rows: int, rate: float, switches: int) -> tuple[_Switches, float]:
-    """All switches under writers; the figures, and the writers' rate. Both sides must be equal in the end."""
+    """Switches under writers; returns the figures, and the rate of the writers. In the end both sides must be equal."""
     application = OrderApplication(*pair.logins, rows, rate)
     application.start()
     figures = _Switches()
