@@ -7,7 +7,9 @@ by closing what they read. Nothing else is imported here: workers are forked, an
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 
 from pyspark.daemon import manager
 
@@ -15,4 +17,5 @@ if __name__ == "__main__":
     signal.pthread_sigmask(
         signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM}
     )  # PySpark sets handlers of its own
+    sys.path.append(os.getcwd())  # what stands beside a mapping is found, after all that is installed
     manager()

@@ -14,6 +14,7 @@ from typing import NamedTuple, get_args
 import click
 
 from migrator.errors import ConfigError
+from migrator.own_modules import own
 from scenarios.play import catalog_files, pairs
 from scenarios.play.run_result import RunResult
 from scenarios.scenario import PER_CHANGE, Engine, Scenario
@@ -23,11 +24,11 @@ from verify.history.result import Outcome
 _EXIT_CODES = {Outcome.HOLDS: 0, Outcome.VIOLATED: 1, Outcome.UNKNOWN: 3}
 _COLOURS = {Outcome.HOLDS: "green", Outcome.VIOLATED: "red", Outcome.UNKNOWN: "yellow"}
 _ELSEWHERE = {
-    "code-mutants": "scenarios.mutants.in_code.commands",
-    "mutants": "scenarios.mutants.commands",
-    "simulate": "scenarios.mutants.simulated",
-    "soak": "scenarios.soak.commands",
-    "torture": "scenarios.torture.commands",
+    "code-mutants": own("scenarios.mutants.in_code.commands"),
+    "mutants": own("scenarios.mutants.commands"),
+    "simulate": own("scenarios.mutants.simulated"),
+    "soak": own("scenarios.soak.commands"),
+    "torture": own("scenarios.torture.commands"),
 }
 
 
@@ -106,9 +107,9 @@ def run(
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds: servers and pipeline end with us
     jobs = _jobs(names, per_change, all_, engine, seed, pairs_)
     # Spark, drivers and servers' clients only now: listing and replaying need none of them.
-    runner = importlib.import_module("scenarios.play.runner")
-    report = importlib.import_module("scenarios.report")
-    verdict = importlib.import_module("scenarios.report.verdict").verdict
+    runner = importlib.import_module(own("scenarios.play.runner"))
+    report = importlib.import_module(own("scenarios.report"))
+    verdict = importlib.import_module(own("scenarios.report.verdict")).verdict
     for job in jobs:
         runner.check(job.scenario)
     results: list[RunResult] = []
@@ -130,7 +131,7 @@ def run(
 @click.argument("folder", metavar="BUNDLE", type=click.Path(path_type=Path))
 def replay(folder: Path) -> int:
     """Judge a recorded run again, without servers, and compare with the recorded verdict."""
-    replayed = importlib.import_module("scenarios.play.replay").replay(folder)
+    replayed = importlib.import_module(own("scenarios.play.replay")).replay(folder)
     found, recorded = replayed.found, replayed.recorded
     click.echo(_summary(found))
     if replayed.same:

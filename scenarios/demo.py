@@ -26,6 +26,7 @@ from migrator.cli.verify import verify
 from migrator.config import project as configuration
 from migrator.config.way_back import way_back
 from migrator.errors import MigratorError
+from migrator.own_modules import python_m
 from migrator.wiring import parts as wiring
 from migrator.wiring.target import peek
 from scenarios.demo_run import RunProcess, running
@@ -199,7 +200,7 @@ class _Story:
 
     def _cutover(self, wanted: str) -> int:
         """``migrator cutover ...`` as a process: the run may be killed and started again meanwhile."""
-        command = [sys.executable, "-m", "migrator", "cutover", wanted, "--wait", str(_LONG_S)]
+        command = [*python_m("migrator"), "cutover", wanted, "--wait", str(_LONG_S)]
         asked = subprocess.Popen(
             [*command, "--config", str(self.config)],
             stdout=subprocess.PIPE,

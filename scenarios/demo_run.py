@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from migrator.errors import MigratorError
+from migrator.own_modules import python_m
 
 _STOP_S = 60.0
 
@@ -29,7 +29,7 @@ class RunProcess:
         self._keeper.start()
 
     def _started(self) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "migrator", "run", "--plain", "--config", str(self._config)]
+        command = [*python_m("migrator"), "run", "--plain", "--config", str(self._config)]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self._show(f"migrator run, process {process.pid} (kill -9 it if you like: it goes on where it was)")
         return process

@@ -6,13 +6,13 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from migrator.errors import MigratorError
+from migrator.own_modules import python_m
 
 _STOP_TIMEOUT_S = 60.0
 _GONE_TIMEOUT_S = 10.0
@@ -52,8 +52,8 @@ class PipelineProcess:
         mutant: str = "",
         standby: bool = False,
     ):
-        module = ["scenarios.mutants", mutant] if mutant else ["migrator"]
-        self._command = [sys.executable, "-m", *module, "run", "--plain", "--config", str(config)]
+        program = [*python_m("scenarios.mutants"), mutant] if mutant else python_m("migrator")
+        self._command = [*program, "run", "--plain", "--config", str(config)]
         self._command += ["--ha"] if standby else []
         self._log = log
         self._environment = environment

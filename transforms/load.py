@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import itertools
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from migrator.errors import MappingError, together
 from transforms.on_spark.session import small_session
+from transforms.project_code import ProjectFile, folder_last, hidden_old_name
 from transforms.registry import Mapping, holding
 from transforms.sql_file import add_queries
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _numbers = itertools.count(1)
 _BELOW = ". What stands below it is looked at after that"
+_INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 _beside: dict[str, Path] = {}
 """Modules that a mapping imported from its own folder; forgotten before the next mapping is loaded."""
 
@@ -95,7 +97,7 @@ def _python_mapping(file: Path) -> Mapping:
                 f"{file.name} must define exactly one Mapping",
                 where=str(file),
                 cause=f"{len(found)} found at the top level of the file",
-                remedy="write `mapping = Mapping()` once (from transforms import Mapping) and use it throughout",
+                remedy="write `mapping = Mapping()` once (from dbmigrator import Mapping) and use it throughout",
             )
     return mapping
 
@@ -103,13 +105,14 @@ def _python_mapping(file: Path) -> Mapping:
 def _run(file: Path) -> tuple[ModuleType, MappingError | None]:
     """The module of a mapping file as far as it could be run, and what ended that."""
     name = f"migration_mapping_{next(_numbers)}"
-    spec = importlib.util.spec_from_file_location(name, file)
+    loader = ProjectFile(name, str(file), file.parent)
+    spec = importlib.util.spec_from_file_location(name, file, loader=loader) if file.suffix == ".py" else None
     if spec is None or spec.loader is None:
         raise MappingError(
             f"{file.name} is not a Python file", where=str(file), remedy="name it something.py"
         )
     module = importlib.util.module_from_spec(spec)
-    with _folder_first(file.parent):
+    with _afresh(file.parent):
         before = set(sys.modules)
         sys.modules[name] = module
         failed: MappingError | None = None
@@ -134,17 +137,13 @@ def _execute(loader: Loader, module: ModuleType, file: Path) -> None:
 
 
 @contextmanager
-def _folder_first(folder: Path) -> Iterator[None]:
+def _afresh(folder: Path) -> Iterator[None]:
     """Lets the mapping import modules beside it, and none left over from a mapping in another folder."""
     for name in _beside:
         sys.modules.pop(name, None)
     _beside.clear()
-    importlib.invalidate_caches()
-    sys.path.insert(0, str(folder))
-    try:
+    with folder_last(folder):
         yield
-    finally:
-        sys.path.remove(str(folder))
 
 
 def _note_modules_beside(names: set[str], folder: Path) -> None:
@@ -155,10 +154,15 @@ def _note_modules_beside(names: set[str], folder: Path) -> None:
     for name in sorted(names):
         module = sys.modules.get(name)
         origin = getattr(module, "__file__", None)
-        if module is not None and origin and Path(origin).resolve().is_relative_to(folder):
+        if module is not None and origin and _is_beside(Path(origin), folder):
             cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
             if not name.startswith("migration_mapping_"):
                 _beside[name] = Path(origin)
+
+
+def _is_beside(file: Path, folder: Path) -> bool:
+    """Tells whether a file is the project's: not of a virtual environment that lies in the folder."""
+    return file.resolve().is_relative_to(folder) and not str(file).startswith(_INSTALLED)
 
 
 def _load_error(error: BaseException, file: Path) -> MappingError:
@@ -187,7 +191,8 @@ def _load_error(error: BaseException, file: Path) -> MappingError:
             f"{file.name} imports something that can't be imported",
             where=where,
             cause=cause,
-            remedy="install the package into this environment, or put the module beside the mapping file"
+            remedy=hidden_old_name(error, file.parent)
+            or "install the package into this environment, or put the module beside the mapping file"
             + _BELOW,
         )
     return MappingError(

@@ -16,9 +16,10 @@ from migrator.cli.exit_codes import exit_codes
 from migrator.cli.in_utf8 import begin_in_utf8, refuse_other_encodings
 from migrator.cli.signals import INTERRUPTED, at_once, heard, leave, threads_now
 from migrator.errors import MigratorError
+from migrator.own_modules import own
 
 _OURS = {
-    name: f"migrator.cli.{module}"
+    name: own(f"migrator.cli.{module}")
     for name, module in {
         "changetables": "changetables",
         "check": "check",
@@ -109,7 +110,7 @@ def main() -> None:
 
 def _spark() -> ModuleType | None:
     """Returns the module that ends Spark, if Spark runs: commands that need none don't import it."""
-    module = sys.modules.get("transforms.on_spark.session")
+    module = sys.modules.get(own("transforms.on_spark.session"))
     return module if module is not None and module.running_session() is not None else None
 
 

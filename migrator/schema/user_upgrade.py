@@ -17,6 +17,7 @@ from sqlalchemy.exc import DBAPIError
 
 from migrator.connections.postgres.session import REVISIONS
 from migrator.errors import MigratorError, TargetError
+from migrator.old_names import old_names
 from migrator.schema.control import connected
 from migrator.schema.dialects import DIALECTS
 from migrator.schema.engines import as_engine
@@ -59,7 +60,8 @@ def upgrade_user_target(
             raise _refused(engine, alembic_dir, error) from None
         config.attributes["connection"] = connection
         try:
-            command.upgrade(config, revision)
+            with old_names(Path(alembic_dir)):
+                command.upgrade(config, revision)
             connection.commit()
         except (Exception, SystemExit) as error:  # revisions are the user's code
             connection.close()
@@ -86,7 +88,10 @@ def user_sql(
     written = io.StringIO()
     config = _config(alembic_dir, engine, written)
     try:
-        command.upgrade(config, f"{','.join(sorted(before))}:{revision}" if before else revision, sql=True)
+        with old_names(Path(alembic_dir)):
+            command.upgrade(
+                config, f"{','.join(sorted(before))}:{revision}" if before else revision, sql=True
+            )
     except (Exception, SystemExit) as error:
         raise TargetError(
             "the target's revisions can't be written as SQL",

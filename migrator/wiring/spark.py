@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from migrator.config.project import Settings
 from migrator.embedded.java import java_home
+from migrator.own_modules import own
 from migrator.wiring.source_engines import SOURCE_ENGINES
 from migrator.wiring.target_engines import TARGET_ENGINES
 from transforms.on_spark.executors import check_executors, count_executors
@@ -15,7 +16,7 @@ from transforms.on_spark.one_task import on_executor
 from transforms.on_spark.session import is_cluster, running_session, spark_session, stop_session
 from transforms.on_spark.shipping import ship
 
-_MODULES = ("pyarrow", "transforms.on_spark.staged", "verify.tables.compare.json_text")
+_MODULES = ("pyarrow", own("transforms.on_spark.staged"), own("verify.tables.compare.json_text"))
 _READ_LIMIT_S = 60.0
 """Seconds for one chunk, waiting for a slot included; then the driver reads it. A read should take less than one."""
 

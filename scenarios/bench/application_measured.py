@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -16,6 +15,7 @@ import psycopg
 
 from migrator.errors import MigratorError
 from migrator.model.position import Position
+from migrator.own_modules import python_m
 from migrator.run.caught_up import caught_up
 from migrator.run.failure import Stopping
 from migrator.run.migration import Migration
@@ -81,7 +81,7 @@ def _restart(bed: Bed, report: Report) -> None:
     Raises ``MigratorError`` if it fails, or ends without a new position in the target.
     """
     click.echo("  phase: restart")
-    command = [sys.executable, "-m", "migrator", "run", "--plain", "--until", "caught-up"]
+    command = [*python_m("migrator"), "run", "--plain", "--until", "caught-up"]
     applied_s = None
     with bed.new.postgres(autocommit=True) as target:
         before = _segment(target)
@@ -239,7 +239,7 @@ def _cost(bed: Bed, report: Report, name: str, chosen: tuple[Change, ...], numbe
 def _verify(bed: Bed, report: Report, limit_s: float) -> None:
     """Compares every target with the source. Raises ``MigratorError`` unless all are equal."""
     click.echo(f"  phase: verify, for {limit_s:g} s at most")
-    command = [sys.executable, "-m", "migrator", "verify", "--config", str(bed.config)]
+    command = [*python_m("migrator"), "verify", "--config", str(bed.config)]
     started = time.monotonic()
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=limit_s, check=False)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import time
 from datetime import UTC, datetime
 from functools import partial
@@ -18,6 +17,7 @@ import click
 import psycopg
 
 from migrator.errors import MigratorError
+from migrator.own_modules import python_m
 from migrator.run.failure import Stopping
 from migrator.run.migration import Migration
 from migrator.run.progress import Snapshot
@@ -302,9 +302,7 @@ def _memory(engine: str, rows: int, report: Report) -> None:
     for times in (1, 10):
         with fresh(engine, PROJECT, partial(create, rows=rows * times)) as bed:
             command = [
-                sys.executable,
-                "-m",
-                "migrator",
+                *python_m("migrator"),
                 "run",
                 "--plain",
                 "--until",
@@ -331,7 +329,7 @@ def _memory(engine: str, rows: int, report: Report) -> None:
 def _judge(report: Report, events: int) -> Report:
     """The checkers over a made history that holds; in a process of its own, because peak memory is a process's."""
     click.echo(report.engine)
-    command = [sys.executable, "-m", "verify.history.bench", "--json", "--events", str(events)]
+    command = [*python_m("verify.history.bench"), "--json", "--events", str(events)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         raise MigratorError("the judge's benchmark failed", cause=f"exit code {done.returncode}")

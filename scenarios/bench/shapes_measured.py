@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 
 import click
 
 from migrator.errors import MigratorError
+from migrator.own_modules import python_m
 from migrator.run.failure import Stopping
 from migrator.run.migration import Migration
 from scenarios.bench import shapes
@@ -103,7 +103,7 @@ def _many(rate: float, seconds: float, report: Report) -> None:
 
 def _memory(bed: Bed) -> int:
     """Peak memory of ``migrator run`` until it has caught up, with everything below it."""
-    command = [sys.executable, "-m", "migrator", "run", "--plain", "--until", "caught-up"]
+    command = [*python_m("migrator"), "run", "--plain", "--until", "caught-up"]
     process = subprocess.Popen([*command, "--config", str(bed.config)], stdout=subprocess.DEVNULL)
     with PeakMemory(process.pid) as memory:
         code = process.wait()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import threading
 
 from migrator.errors import MigratorError
+from migrator.own_modules import python_m
 from scenarios.faults.fault import Fault, Options
 from scenarios.faults.process_tree import environment
 from scenarios.faults.processes import await_true, running_pid
@@ -103,7 +103,7 @@ class KillRepair(Fault):
 
     def _started(self, world: World) -> subprocess.Popen[str]:
         keys = [word for key in self._keys for word in ("--key", key)]
-        command = [sys.executable, "-m", "migrator", "repair", "--config", str(world.config), "--apply"]
+        command = [*python_m("migrator"), "repair", "--config", str(world.config), "--apply"]
         return subprocess.Popen(
             [*command, "--table", self._table, *keys],
             stdin=subprocess.DEVNULL,

@@ -11,6 +11,7 @@ import click
 
 from migrator.cli import main
 from migrator.errors import MigratorError
+from migrator.own_modules import own
 from scenarios.mutants.catalog import MUTANTS, mutant
 
 
@@ -20,7 +21,7 @@ def run() -> None:
         names = "\n".join(
             f"  {variant.name:28} {variant.broken}" for variant in MUTANTS if variant.on_servers
         )
-        click.echo(f"usage: python -m scenarios.mutants NAME COMMAND ...\n\n{names}")
+        click.echo(f"usage: python -m {own('scenarios.mutants')} NAME COMMAND ...\n\n{names}")
         sys.exit(0 if len(sys.argv) > 1 else 2)
     try:
         mutant(sys.argv[1]).patch()

@@ -8,6 +8,7 @@ from importlib import import_module
 from types import ModuleType
 
 from migrator.errors import ConfigError
+from migrator.own_modules import own
 from scenarios.mutants import broken_apply as apply
 from scenarios.mutants import broken_capture as capture
 from scenarios.simulation.setup import BOTH, TRUNCATES, WATERMARK, WITNESS, Patch, Setup
@@ -18,7 +19,7 @@ ServerPatches = Callable[[], Patches]
 
 def _servers(name: str) -> ServerPatches:
     """Patches of ``scenarios.mutants.servers``, which imports the adapters only when they are wanted."""
-    return lambda: tuple(getattr(import_module("scenarios.mutants.servers"), name))
+    return lambda: tuple(getattr(import_module(own("scenarios.mutants.servers")), name))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from migrator.own_modules import python_m
 from scenarios.scenario import Verified
 from verify.history.result import CheckResult, Outcome, WitnessCase
 
@@ -39,7 +39,7 @@ def verified(
     report.unlink(missing_ok=True)
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "migrator", "verify", "--config", str(config)],
+            [*python_m("migrator"), "verify", "--config", str(config)],
             env={**os.environ, **environment},
             capture_output=True,
             text=True,

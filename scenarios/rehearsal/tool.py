@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from migrator.errors import MigratorError
+from migrator.own_modules import python_m
 from migrator.run.steps import CRASH_VARIABLE
 from scenarios.pipeline import PipelineProcess
 
@@ -53,7 +53,7 @@ class Tool:
         began = time.monotonic()
         options = ["--config", str(self.config)] if module == "migrator" else [str(self.config)]
         done = subprocess.run(
-            [sys.executable, "-m", module, *words, *options],
+            [*python_m(module), *words, *options],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT if module == "migrator" else subprocess.PIPE,

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -13,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from migrator.errors import MigratorError
+from migrator.own_modules import python_m
 from migrator.run.failure import Stopping
 from migrator.wiring import parts as wiring
 from scenarios.pipeline import PipelineProcess
@@ -182,7 +182,7 @@ class _Soak:
         number = self.played.requests
         width = max(self._order.keys // 4, 1)
         first = 1 + number * width % self._order.keys
-        command = [sys.executable, "-m", "migrator", "dump", "start", "--config", str(self._stage.config)]
+        command = [*python_m("migrator"), "dump", "start", "--config", str(self._stage.config)]
         command += ["--table", "register", "--from", str(first), "--to", str(first + width)]
         environment = {**os.environ, **self._stage.environment}
         done = subprocess.run(

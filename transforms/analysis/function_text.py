@@ -31,8 +31,9 @@ from types import (
 )
 from typing import Any
 
+from migrator.own_modules import in_checkout, is_own
+
 _INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
-_OURS = {"transforms", "migrator", "verify"}
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...))
 _BY_NAME = (GetSetDescriptorType, MemberDescriptorType, WrapperDescriptorType)
 _OF_CLASSES = {
@@ -139,7 +140,7 @@ class _Writer:
             self.text(function.__dict__ or None),
         ]
         if code.co_filename.startswith(_INSTALLED) or _is_installed(function.__module__):
-            name = _LOADED.sub("", f"{function.__module__}.{function.__qualname__}")
+            name = _known(function.__module__, function.__qualname__)
             return ["function", name, *held]
         names = _names(code)
         used = sorted(names & set(function.__globals__))
@@ -166,7 +167,7 @@ class _Writer:
 
     def _module(self, module: ModuleType) -> object:
         if _is_installed(module.__name__):
-            return ["module", module.__name__]
+            return ["module", in_checkout(module.__name__)]
         names = sorted(name for name in vars(module) if not name.startswith("__"))
         return ["module", _LOADED.sub("", module.__name__), [[n, self.text(vars(module)[n])] for n in names]]
 
@@ -186,11 +187,13 @@ class _Writer:
         """Returns an operation with what it operates on. Local variables are known by number."""
         if one.opcode in dis.hasconst and one.arg is not None:
             return [one.opname, self.text(code.co_consts[one.arg])]
+        if one.opname == "IMPORT_NAME":
+            return [one.opname, in_checkout(one.argrepr)]
         named = one.opcode in {*dis.hasname, *dis.hasjrel, *dis.hasjabs}
         return [one.opname, one.argrepr if named else one.arg]
 
     def _class(self, value: type) -> object:
-        name = _LOADED.sub("", f"{value.__module__}.{value.__qualname__}")
+        name = _known(value.__module__, value.__qualname__)
         if _is_installed(value.__module__):
             return ["class", name]
         own = {key: one for key, one in vars(value).items() if key not in _OF_CLASSES}
@@ -201,11 +204,16 @@ class _Writer:
         return ["class", name, self._texts(value.__bases__), content]
 
 
+def _known(module: str | None, name: str) -> str:
+    """Returns the name of a function or class, the same however this tool and the mapping were imported."""
+    return _LOADED.sub("", f"{in_checkout(module or 'None')}.{name}")
+
+
 def _is_installed(name: str | None) -> bool:
     """Tells whether a module is Python's, ours or a package's. Those of the project lie elsewhere, or nowhere."""
     if name is None or name == "__main__":
         return False
-    if name.partition(".")[0] in _OURS or name in sys.builtin_module_names:
+    if is_own(name) or name in sys.builtin_module_names:
         return True
     module = sys.modules.get(name)
     origin = getattr(getattr(module, "__spec__", None), "origin", None)

@@ -1,5 +1,4 @@
-"""The one Spark session of a process: quiet, on one machine local to the loopback, UTC, ANSI, gone when we
-are gone.
+"""The one Spark session of a process: quiet, on one machine local to the loopback, UTC, ANSI, gone when we are.
 
 The JVM is a child that reads our end of its standard input: when this process dies, however it dies, the
 pipe breaks and the JVM exits. Everything the JVM and Python workers print goes to a log file.
@@ -30,6 +29,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from migrator.errors import ConfigError, MigratorError
+from migrator.own_modules import own
 from transforms.cause import spark_cause
 from transforms.on_spark.apart import handlers_kept, started_apart
 from transforms.on_spark.surroundings import EXECUTORS, pin_jvm, pin_process
@@ -305,7 +305,8 @@ def _settings(master: str, conf: Mapping[str, str], log_path: Path) -> SparkConf
         defaults |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     if not is_cluster(master):
         defaults["spark.default.parallelism"] = cores  # a cluster's is what its executors have
-        defaults["spark.python.daemon.module"] = "migrator.worker_daemon"
+        defaults["spark.python.daemon.module"] = own("migrator.worker_daemon")
+        defaults["spark.executorEnv.PYTHONSAFEPATH"] = "1"  # a user's json.py must not hide Python's
     settings = SparkConf(loadDefaults=False)
     settings.setAll(list({**defaults, **conf, **_FIXED, "spark.master": master}.items()))
     return settings

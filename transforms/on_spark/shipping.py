@@ -19,6 +19,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from migrator.errors import ConfigError, MigratorError
+from migrator.own_modules import FACADE, own
 
 OWN_PACKAGES = ("migrator", "transforms", "verify")
 PY_FILES = (".py", ".zip", ".egg", ".whl")
@@ -48,8 +49,7 @@ def ship(
             cause="there is no such file, or it is none of " + ", ".join(PY_FILES),
             remedy="correct py_files in [spark], or --py-files",
         )
-    own = {name: content for package in OWN_PACKAGES for name, content in _package(package).items()}
-    files = [_archive(to, "tool", own), *py_files]
+    files = [_archive(to, "tool", own_code()), *py_files]
     beside = mapping_modules(mapping, passed_over)
     if beside:
         files.append(_archive(to, "mapping", beside))
@@ -79,13 +79,21 @@ def mapping_modules(mapping: Path, passed_over: Sequence[Path]) -> Mapping[str, 
     return found
 
 
+def own_code() -> Mapping[str, bytes]:
+    """This tool's modules by their name in an archive, under which tasks import them."""
+    found = {name: content for package in OWN_PACKAGES for name, content in _package(own(package)).items()}
+    facade = {name: content for name, content in _package(FACADE).items() if name.count("/") == 1}
+    return {**facade, **found}
+
+
 def _package(name: str) -> Mapping[str, bytes]:
     spec = importlib.util.find_spec(name)
     if spec is None or not spec.submodule_search_locations:
         raise AssertionError(f"the package {name} isn't where it was imported from")
     root = Path(next(iter(spec.submodule_search_locations)))
+    below = name.replace(".", "/")
     return {
-        f"{name}/{file.relative_to(root).as_posix()}": file.read_bytes()
+        f"{below}/{file.relative_to(root).as_posix()}": file.read_bytes()
         for file in sorted(root.rglob("*.py"))
     }
 

@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Engine, text
 
 from migrator.errors import ConfigError
+from migrator.own_modules import own
 from verify.dual_read.answer import Answer, answer_of
 from verify.dual_read.callable_side import CallableReads, EngineReads, Positions, failure
 from verify.dual_read.engine_side import NewEngine, OldEngine
@@ -35,7 +36,7 @@ from verify.dual_read.tally import Tally
 from verify.dual_read.verdict import Failure, Outcome, Read, Rules, Verdict, first_verdict
 from verify.verdict import overall_verdict
 
-_log = logging.getLogger("verify.dual_read")
+_log = logging.getLogger(own("verify.dual_read"))
 T = TypeVar("T")
 
 

@@ -12,13 +12,15 @@ from hashlib import sha256
 from html import escape
 from importlib.resources import files
 
+from migrator.own_modules import own
+
 Segment = tuple[str, int]
 """A status and the number of keys or comparisons that have it."""
 
 
 def page(title: str, body: Sequence[str]) -> str:
     """The whole document. ``title`` is plain text, ``body`` is HTML."""
-    here = files("verify") / "data"
+    here = files(own("verify")) / "data"
     style, script = (here / "page.css").read_text(), "\n" + (here / "page.js").read_text()
     digest = b64encode(sha256(script.encode()).digest()).decode()
     # A value that slipped through unescaped could neither run nor fetch anything.

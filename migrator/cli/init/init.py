@@ -17,6 +17,7 @@ from migrator.config import project as configuration
 from migrator.config.engines import ENGINES, EXAMPLE, EngineFacts, kind_of_scheme, names_where
 from migrator.config.project import NAME
 from migrator.errors import ConfigError
+from migrator.own_modules import own
 from migrator.wiring.reflection import Reflected, reflected
 from transforms.analysis.matched import Matched, guessed, matched, same_name
 
@@ -164,7 +165,7 @@ def _ignore(path: Path, text: str) -> None:
 
 
 def _template(name: str) -> str:
-    return (files("migrator.cli.init.template") / name).read_text()
+    return (files(own("migrator.cli.init.template")) / name).read_text()
 
 
 def _settings_text(name: str, old: _Server, new: _Server) -> str:

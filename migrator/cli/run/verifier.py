@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -13,6 +12,7 @@ from pathlib import Path
 from shlex import join
 
 from migrator.errors import VerifyError
+from migrator.own_modules import python_m
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
 from verify.tables.coverage import Coverage, read_coverage, write_coverage
@@ -26,7 +26,7 @@ _ABOUT = "verification"
 def command(config: Path, rate: float) -> list[str]:
     """Returns the command that the verifier's process runs."""
     options = ["--config", str(config), "--continuous", "--rate", f"{rate:g}", "--master", "local[1]"]
-    return [sys.executable, "-m", "migrator", "verify", *options]
+    return [*python_m("migrator"), "verify", *options]
 
 
 class Verifier:

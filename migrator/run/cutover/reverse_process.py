@@ -10,6 +10,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from migrator.own_modules import python_m
+
 _STOP_S = 20.0
 _PR_SET_PDEATHSIG = 1
 
@@ -25,9 +27,7 @@ class ReverseProcess:
 
     def __init__(self, config: Path, log: Path, options: Sequence[str] = ()):
         self._command = [
-            sys.executable,
-            "-m",
-            "migrator",
+            *python_m("migrator"),
             "run",
             "--reverse",
             "--plain",
