@@ -1,8 +1,9 @@
 """The names that users import: ``from dbmigrator import Mapping, columns``.
 
-``Mapping`` and ``load_mapping`` for the mapping and its tests; modules ``columns`` (the column library), ``gaps``,
-``testing`` (a mapping in unit tests), ``dual_read`` (comparisons inside an application) and ``project_env`` (the work
-of a project's ``alembic/env.py``). Each is imported when it is asked for.
+``Mapping`` and ``load_mapping`` are for the mapping and its tests. Modules: ``columns`` is the column library,
+``frames`` has constants, ``gaps`` marks what is open, ``testing`` runs a mapping in unit tests, ``dual_read``
+compares in an application, ``schema`` makes this tool's tables, ``project_env`` does the work of ``alembic/env.py``.
+Each is imported when it is asked for.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from migrator import __version__
 
 if TYPE_CHECKING:
-    from dbmigrator import columns, dual_read, gaps, project_env, testing
+    from dbmigrator import columns, dual_read, frames, gaps, project_env, schema, testing
     from transforms import Mapping, TargetMapping, load_mapping
 
 __all__ = [
@@ -22,9 +23,11 @@ __all__ = [
     "__version__",
     "columns",
     "dual_read",
+    "frames",
     "gaps",
     "load_mapping",
     "project_env",
+    "schema",
     "testing",
 ]
 _OF_THE_MAPPING = ("Mapping", "TargetMapping", "load_mapping")

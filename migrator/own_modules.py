@@ -16,8 +16,10 @@ FACADE = "dbmigrator"
 _OFFERED = {
     "columns": "transforms.columns",
     "dual_read": "verify.dual_read",
+    "frames": "transforms.frames",
     "gaps": "transforms.gaps",
     "project_env": "migrator.schema.project_env",
+    "schema": "migrator.schema",
     "testing": "transforms.testing",
 }
 """Modules of the facade, and whose they are."""

@@ -39,7 +39,7 @@ _DECLARE = (
 )
 _WHOLE = (
     "which rows it keeps must follow from the rows of one grain alone, not from the order or number of all rows: "
-    "use row_number() over the grain's columns, min_by or max_by, and constants from transforms.frames"
+    "use row_number() over the grain's columns, min_by or max_by, and constants from dbmigrator.frames"
 )
 
 

@@ -64,14 +64,10 @@ def mapping_text(
     lines = [
         '"""How the new tables are made from the old ones. By `migrator init`, from names and types: read it."""',
         "",
-        *(
-            ["from pyspark.sql import DataFrame", "from pyspark.sql import functions as F", ""]
-            if tables
-            else []
-        ),
-        "from transforms import Mapping",
-        *([f"from transforms.columns import {', '.join(columns)}"] if columns else []),
-        *(["from transforms.gaps import gap"] if with_gaps else []),
+        "from dbmigrator import Mapping",
+        *([f"from dbmigrator.columns import {', '.join(columns)}"] if columns else []),
+        *(["from dbmigrator.gaps import gap"] if with_gaps else []),
+        *(["from pyspark.sql import DataFrame", "from pyspark.sql import functions as F"] if tables else []),
         "",
         "mapping = Mapping()",
         "",
@@ -165,9 +161,9 @@ def tests_text(tables: Sequence[Matched]) -> str:
         *(["from decimal import Decimal"] if "Decimal(" in body else []),
         "from pathlib import Path",
         "",
-        *(["import pyarrow as pa", ""] if tables else []),
-        "from transforms import load_mapping",
-        *(["from transforms.testing import run"] if tables else []),
+        *(["import pyarrow as pa"] if tables else []),
+        "from dbmigrator import load_mapping",
+        *(["from dbmigrator.testing import run"] if tables else []),
         "",
         'MAPPING = load_mapping(Path(__file__).parents[1] / "mapping.py")',
         body,
