@@ -1,7 +1,8 @@
 """Names under which projects imported this tool before it had one package, ``dbmigrator``.
 
 Where the wheel is installed, ``transforms``, ``verify`` and ``migrator`` are anybody's names. They mean this tool's
-modules only in a user's project, only while the tool loads it, and not where the project has a module so named.
+modules in the code of a user's project alone, and not where the project has a module so named. A mapping is read with
+its imports rewritten (``is_old_name`` says which). Alembic reads its own files: while it does, they find the modules.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ class _Same(Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        # Python has given it the spec of the other name
-        given = module.__spec__
-        if given is not None and given.loader_state is not None:
-            module.__spec__ = given.loader_state
+        # Python has put the spec of the other name into it
+        other = module.__spec__
+        if other is not None and other.loader_state is not None:
+            module.__spec__ = other.loader_state

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 
 from migrator.errors import MappingError
-from migrator.old_names import OLD_NAMES, has_module, is_old_name, old_names
+from migrator.old_names import OLD_NAMES, has_module, is_old_name
 from migrator.own_modules import FACADE, NAMESPACE
 from migrator.renamed_imports import with_prefix
 
@@ -61,8 +61,7 @@ def folder_last(folder: Path) -> Iterator[None]:
     finder = _Finder(folder)
     sys.meta_path.insert(0, finder)
     try:
-        with old_names(folder):
-            yield
+        yield
     finally:
         sys.meta_path.remove(finder)
         sys.path[:] = [*before, *(path for path in sys.path if path not in before)]

@@ -15,6 +15,8 @@ FRAMEWORKS = {
     "mappings, read by their registry": ("@*.target*",),
 }
 OTHERS_CALL_IT = {
+    "click": ("format_commands",),
+    "importlib": ("get_code", "exec_module", "loader_state"),
     "alembic": ("down_revision", "branch_labels", "depends_on"),
     "pytest": ("pytestmark", "test_*"),
     "urllib": ("redirect_request", "http_open", "https_open"),

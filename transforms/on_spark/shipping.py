@@ -80,7 +80,7 @@ def mapping_modules(mapping: Path, passed_over: Sequence[Path]) -> Mapping[str, 
 
 
 def own_code() -> Mapping[str, bytes]:
-    """This tool's modules by their name in an archive, under which tasks import them."""
+    """Returns this tool's modules by their name in an archive, under which tasks import them."""
     found = {name: content for package in OWN_PACKAGES for name, content in _package(own(package)).items()}
     facade = {name: content for name, content in _package(FACADE).items() if name.count("/") == 1}
     return {**facade, **found}

@@ -47,8 +47,9 @@ def test_what_follows_is_written_clean_and_comes_back(
 ) -> None:
     text = init(project)
     assert "customer: from person, contact; not carried: note" in capfd.readouterr().out
-    ruff = [sys.executable, "-m", "ruff", "check", "--isolated", str(project.config.parent / "reverse.py")]
-    assert subprocess.run(ruff, check=False, capture_output=True).returncode == 0, text
+    ruff = [sys.executable, "-m", "ruff", "check", "--isolated", "reverse.py"]
+    folder = project.config.parent  # here, dbmigrator would be a module of the same project
+    assert subprocess.run(ruff, cwd=folder, check=False, capture_output=True).returncode == 0, text
     code, out = checked(project, capfd)
     assert code == 0, out
     assert "customer: all 20 rows there and back\n             exact: customer_id, name, email\n" in out

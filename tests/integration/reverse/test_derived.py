@@ -453,7 +453,7 @@ def test_the_file_is_clean_whatever_the_names_are(spark: SparkSession, tmp_path:
     width = ["--isolated", "--line-length", "110", str(file)]
     for command in (["check", "--select", "E,F,I,W,UP,B"], ["format", "--check"]):
         ruff = [sys.executable, "-m", "ruff", *command, *width]
-        done = subprocess.run(ruff, capture_output=True, text=True, check=False)
+        done = subprocess.run(ruff, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + project.text
     found = project.there_and_back(tmp_path, **{"old table": [(1, "v", "w", "x", "y", "z", "t")]})
     assert found == {"old table": [(1, "v", "w", "x", "y", "z")]}
