@@ -8,12 +8,22 @@ from pathlib import Path
 import click
 
 from migrator.errors import ConfigError
+from migrator.own_modules import NAMESPACE
 
-_ROOT = Path(__file__).parents[2]
+_ROOT = Path(__file__).parents[3 if NAMESPACE else 2]
 _SHARED = ("share", "doc", "dbmigrator")
 _BESIDE = (_ROOT / "docs", _ROOT.joinpath(*_SHARED))
 """Folders of the documents, in a checkout and after `pip install --target`."""
-_FOLDERS = ("", "how-to", "how-to/mapping", "reference", "explanation")
+_FOLDERS = (
+    "",
+    "how-to",
+    "how-to/cut-over",
+    "how-to/hooks",
+    "how-to/mapping",
+    "how-to/service",
+    "reference",
+    "explanation",
+)
 """Folders in them with documents for users; `pyproject.toml` ships the same."""
 _INDEX = "README"
 

@@ -16,7 +16,7 @@ FRAMEWORKS = {
 }
 OTHERS_CALL_IT = {
     "click": ("format_commands",),
-    "importlib": ("get_code", "exec_module", "loader_state"),
+    "importlib": ("get_code", "create_module", "exec_module", "loader_state"),
     "alembic": ("down_revision", "branch_labels", "depends_on"),
     "pytest": ("pytestmark", "test_*"),
     "urllib": ("redirect_request", "http_open", "https_open"),

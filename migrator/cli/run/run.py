@@ -9,6 +9,7 @@ import click
 from migrator.cli.kept import keep, keep_stop, reason_option
 from migrator.cli.options import Amount, OnSpark, either_way, repair_words
 from migrator.cli.run.display import Display
+from migrator.cli.run.service import ServiceManager
 from migrator.cli.run.verifier import Verifier, command
 from migrator.cli.signals import stop_on_signals
 from migrator.errors import MappingError, MigratorError
@@ -90,8 +91,11 @@ def run(
         keep(settings, "force", "--unproven-log")
     migration = Migration(parts, standby)
     goal = caught_up(parts.catalog.position) if until == "caught-up" else None
+    manager = ServiceManager()
     with Display(migration.progress, plain=plain or None):
         beside = None
+        if manager.listens():
+            stopping.thread("service", lambda: manager.follow(migration.progress, stopping))
         if verified:
             log = settings.state / "verify.log"
             started = command(settings.file, verify_rate)
