@@ -3,7 +3,7 @@
 systemd listens at the address in ``NOTIFY_SOCKET`` (``sd_notify(3)``). Container engines and Kubernetes look at the
 age of a file, which ``MIGRATOR_ALIVE_FILE`` names. A run says that it is ready, again and again that it is alive, and
 that it stops. Its status is what ``systemctl status`` shows. Being alive means that Python runs and that the counters
-of the run can be read: that it gets on is for ``migrator status`` to say, for a slow server is no reason to kill a run.
+of the run can be read: that it gets on is for ``status`` to say: a slow server is no reason to kill a run.
 """
 
 from __future__ import annotations

@@ -55,18 +55,22 @@ class Environment:
 
     def migrator(self, *words: str, code: int = 0) -> str:
         """What a command prints; it must end with ``code``, and import none of the others' modules."""
-        clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         done = subprocess.run(
             [self.programs / "migrator", *words],
-            cwd=self.folder, env=clean, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            cwd=self.folder, env=clean(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
         assert "was imported" not in done.stdout
         assert done.returncode == code, done.stdout
         return done.stdout
 
 
+def clean() -> dict[str, str]:
+    """Surroundings that lead Python to nothing of this checkout."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+
+
 def pip(*words: object) -> None:
-    subprocess.run([sys.executable, "-m", "pip", "-q", *map(str, words)], check=True)
+    subprocess.run([sys.executable, "-m", "pip", "-q", *map(str, words)], env=clean(), check=True)
 
 
 @pytest.fixture(scope="module")
