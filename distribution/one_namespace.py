@@ -175,7 +175,14 @@ def _entry_points(text: str) -> str:
     return written.getvalue()
 
 
+def _absolute_links(text: str) -> str:
+    """The description with links that work where it is shown alone: its pages lie in the repository."""
+    [home] = re.findall(r"(?m)^Project-URL: Homepage, (\S+)$", text)
+    return re.sub(r"\]\((?!https?:|#)", f"]({home}/blob/main/", text)
+
+
 _METADATA: Mapping[str, Callable[[str], str]] = {
+    "METADATA": _absolute_links,
     "entry_points.txt": _entry_points,
     "top_level.txt": lambda _: f"{NAMESPACE}\n",
 }

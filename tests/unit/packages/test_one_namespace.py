@@ -20,6 +20,7 @@ WHEEL = {
     "transforms/page.html": b"from migrator import cli",
     "x-1.dist-info/entry_points.txt": b"[console_scripts]\nm = migrator.cli:main\n\n[migrator.commands]\nn = o:p\n",
     "x-1.dist-info/top_level.txt": b"migrator\ntransforms\n",
+    "x-1.dist-info/METADATA": b"Project-URL: Homepage, https://e.org/m\n\n[a](docs/a.md) [b](https://b.org) [c](#c)",
     "x-1.data/data/share/page.md": b"a page",
     "x-1.dist-info/RECORD": b"old",
 }
@@ -38,6 +39,10 @@ def test_packages_move_and_the_rest_stays() -> None:
             b"[console_scripts]\nm = dbmigrator.migrator.cli:main\n\n[migrator.commands]\nn = o:p\n\n"
         ),
         "x-1.dist-info/top_level.txt": b"dbmigrator\n",
+        "x-1.dist-info/METADATA": (
+            b"Project-URL: Homepage, https://e.org/m\n\n"
+            b"[a](https://e.org/m/blob/main/docs/a.md) [b](https://b.org) [c](#c)"
+        ),
         "x-1.data/data/share/page.md": b"a page",
     }
     for name, content in found.items():
