@@ -79,6 +79,10 @@ class Secrets:
             self.problem(setting, "it must be the name of an environment variable, not the password itself")
         elif variable not in self.environment:
             self.problem(setting, f"the environment has no variable {variable}; set it")
+        elif not self.environment[variable]:
+            self.problem(
+                setting, f"the variable {variable} is there and empty; set it, or leave {setting} out"
+            )
         return self.environment.get(variable)
 
     def _file(self, setting: str, file: str) -> str | None:

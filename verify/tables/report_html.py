@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html import escape
 
 from verify.report import page
 from verify.tables.findings.likely import likely_causes
 from verify.tables.result import Sample, TableResult, VerifyResult
+from verify.verdict import Verdict
 
 _SEGMENTS = ("equal", "different", "missing", "extra", "duplicate", "set_aside", "bad_rows")
+_WORST_FIRST = (Verdict.DIFFERENT, Verdict.UNKNOWN, Verdict.EQUAL)
 _OPEN_MAX = 10
 """Entries of the difference browser that are open at first, if there are no more."""
 
@@ -27,7 +30,7 @@ def html_report(result: VerifyResult, repair: str = "") -> str:
         page.header(verdict, result.migration, facts),
         _what_to_do(result, repair),
         "<h2>Tables</h2>",
-        f'<div class="cards">{"".join(map(_card, result.tables))}</div>',
+        f'<div class="cards">{"".join(map(_card, worst_first(result.tables)))}</div>',
         _causes(result),
         _differences(result),
         _columns(result),
@@ -37,6 +40,11 @@ def html_report(result: VerifyResult, repair: str = "") -> str:
         page.bullets(result.cannot_detect),
     ]
     return page.page(f"{verdict}: {result.migration}", body)
+
+
+def worst_first(tables: Iterable[TableResult]) -> list[TableResult]:
+    """Returns what differs before what isn't known, and that before what is equal; each in the order it had."""
+    return sorted(tables, key=lambda table: _WORST_FIRST.index(table.verdict))
 
 
 def _of(result: VerifyResult) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from migrator.adapters.coordination.local.hints import FileHints
@@ -24,3 +25,12 @@ class TestFile(HintsContract):
             assert hints.read() is None
         hints.publish(FULL)
         assert hints.read() == FULL
+
+    def test_what_a_kill_left_is_removed_and_what_another_writes_is_not(self, tmp_path: Path) -> None:
+        left, written = tmp_path / ".progress-1.tmp", tmp_path / ".progress-2.tmp"
+        for file in (left, written):
+            file.touch()
+        os.utime(left, (0, 0))
+        FileHints(tmp_path).publish(FULL)
+        assert not left.exists()
+        assert written.exists()

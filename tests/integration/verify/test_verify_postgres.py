@@ -46,7 +46,7 @@ def test_equal_tables_are_equal_down_to_the_awkward_values(project: Project) -> 
 
 
 CORRUPTIONS = [  # column, new value, row, likely cause
-    ("big", "big + 1", 1, "one unit in the last place"),
+    ("big", "big + 1", 1, "off by one"),
     ("exact", "exact - 0.000001", 1001, "one unit in the last place"),
     ("wide", "'1e-29'", 1004, "another value"),
     ("ratio", "0", 1003, "sign of zero"),

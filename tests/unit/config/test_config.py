@@ -103,6 +103,7 @@ def test_the_password_is_never_shown(tmp_path: Path) -> None:
         (('name = "shop"', 'name = "My Shop"'), "migration.name"),
         (('user = "writer"', ""), "[target] needs the setting 'user'"),
         (("SOURCE_PASSWORD", "NOT_SET"), "the environment has no variable NOT_SET"),
+        (("SOURCE_PASSWORD", "EMPTY"), "the variable EMPTY is there and empty; set it"),
         (('user = "writer"', 'user = "writer"\nsilence_s = 0'), "target.silence_s: 0 is not above 0"),
         (
             ("[capture]", '[capture]\nchunk_reading = "workers"'),
@@ -136,7 +137,7 @@ def test_the_password_is_never_shown(tmp_path: Path) -> None:
 )
 def test_a_problem_is_named(tmp_path: Path, change: tuple[str, str], names: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        load(write(tmp_path, GOOD.replace(*change)), {"SOURCE_PASSWORD": "x"})
+        load(write(tmp_path, GOOD.replace(*change)), {"SOURCE_PASSWORD": "x", "EMPTY": ""})
     assert names in str(caught.value)
 
 

@@ -14,7 +14,9 @@ from verify.tables.findings.cause import likely_cause
     ("kind", "mapped", "target", "cause"),
     [
         ("integer", "9007199254740993", "9007199254740992", "precision: digits lost in a 64-bit float"),
-        ("integer", "10", "9", "one unit in the last place"),
+        ("integer", "10", "9", "off by one"),
+        ("integer", "41", "42", "off by one"),
+        ("numeric", "41", "42", "off by one"),
         ("integer", "5", "-5", "sign"),
         ("numeric", "0." + "0" * 40 + "1", "0." + "0" * 40 + "2", "one unit in the last place"),
         ("numeric", "1" * 60, "1" * 59 + "3", "another value"),

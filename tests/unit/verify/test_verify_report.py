@@ -151,6 +151,16 @@ def test_a_page_is_whole_and_asks_nobody(result: VerifyResult) -> None:
     assert policy.startswith("default-src 'none'")
 
 
+def test_what_differs_comes_first_however_many_are_equal() -> None:
+    many = (*(replace(TABLES[1], target=f"equal_{number}") for number in range(20)), TABLES[2], TABLES[0])
+    text = Seen(html_report(replace(DIFFERENT, tables=many))).text
+    places = [
+        text.index(name)
+        for name in ("personDIFFERENT".lower(), "invoiceunknown", "equal_0equal", "equal_19equal")
+    ]
+    assert places == sorted(places)
+
+
 def test_values_are_shown_as_they_are_and_never_run() -> None:
     seen = Seen(html_report(DIFFERENT))
     assert EVIL.replace("\x00", "U+0000") in seen.text

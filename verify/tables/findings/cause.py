@@ -12,6 +12,7 @@ from verify.tables.findings.cause_text import binary_cause, json_cause, text_cau
 
 ANOTHER = "another value"
 _UNITS = {"date": "day", "timestamp": "microsecond", "timestamptz": "microsecond"}
+_LAST_PLACE = "unit in the last place"
 _SECOND_US = 1_000_000
 _HOUR_US = 3600 * _SECOND_US
 _DAY_US = 24 * _HOUR_US
@@ -124,8 +125,9 @@ def _scaled(kind: str, a: Decimal, b: Decimal, exact: Context) -> str:
 
 def _one_unit(kind: str, a: Decimal, b: Decimal, exact: Context) -> str:
     last_place = Decimal(1).scaleb(-max(_scale(a), _scale(b)), exact)
-    differ_by_one = exact.abs(exact.subtract(a, b)) == last_place
-    return f"one {_UNITS.get(kind, 'unit in the last place')}" if differ_by_one else ""
+    if exact.abs(exact.subtract(a, b)) != last_place:
+        return ""
+    return "off by one" if last_place == 1 and kind not in _UNITS else f"one {_UNITS.get(kind, _LAST_PLACE)}"
 
 
 def _through_double(a: Decimal, b: Decimal) -> bool:
