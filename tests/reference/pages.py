@@ -6,13 +6,23 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
-from tests.reference import bundle_formats, commands, errors, points, report_formats, settings, state_formats
+from tests.reference import (
+    bundle_formats,
+    commands,
+    errors,
+    exit_codes,
+    points,
+    report_formats,
+    settings,
+    state_formats,
+)
 from tests.reference.blocks import replaced
 
 DOCS = Path(__file__).parents[2] / "docs"
 BLOCKS: Mapping[str, tuple[str, Callable[[], Iterable[str]]]] = {
     settings.PAGE: ("settings", settings.lines),
     **{page: ("commands", partial(commands.lines, own)) for page, own in commands.PAGES.items()},
+    exit_codes.PAGE: ("exit codes", exit_codes.lines),
     points.PAGE: ("points", points.lines),
     state_formats.PAGE: ("state formats", state_formats.lines),
     bundle_formats.PAGE: ("bundle formats", bundle_formats.lines),
