@@ -19,6 +19,8 @@ from migrator.run.commands.trial import Trial, trials
 from migrator.wiring import parts as wiring
 from migrator.wiring.in_force import load_applied
 
+LINKED = 3
+"""Rows of each linked table that are shown, unless somebody asks for more."""
 _WIDTH = 56
 """Characters of the left side; a longer line is cut there, and at twice that on the right."""
 
@@ -38,6 +40,13 @@ _WIDTH = 56
     "--source", default=None, metavar="TABLE", help="Source table to begin at, where there are several."
 )
 @click.option(
+    "--linked",
+    default=LINKED,
+    show_default=True,
+    type=click.IntRange(0, 100_000),
+    help="Show so many rows of each table that is linked to the one it begins at; --json has all.",
+)
+@click.option(
     "--json", "as_json", is_flag=True, help="One JSON object a line instead: values as text, NULL as null."
 )
 def try_(
@@ -48,11 +57,13 @@ def try_(
     limit: int,
     keys: tuple[str, ...],
     source: str | None,
+    linked: int,
     as_json: bool,
 ) -> int:
     """Map some rows of the source to the target TABLE and show old and new side by side. Writes nothing.
 
-    Of a joined target: some grains, each with all the rows that it reads. What can't be mapped, or stored, is named
+    Of a joined target: some grains, each mapped with all the rows that it reads. Old rows are shown with their key
+    and the columns that the mapping reads. What can't be mapped, or stored, is named
     by row and column.
     """
     settings = configuration.load(config)
@@ -60,7 +71,7 @@ def try_(
     tried = failed = 0
     for trial in trials(parts, table, limit, keys, source):
         tried, failed = tried + 1, failed + bool(trial.problems)
-        click.echo(json.dumps(as_document(trial)) if as_json else "\n".join(as_lines(table, trial)))
+        click.echo(json.dumps(as_document(trial)) if as_json else "\n".join(as_lines(table, trial, linked)))
     if not as_json:
         click.echo(f"{tried} tried, {failed} with problems" if tried else "the source has no row to begin at")
     return 1 if failed else 0
@@ -76,9 +87,13 @@ def as_document(trial: Trial) -> dict[str, Any]:
     }
 
 
-def as_lines(table: str, trial: Trial) -> list[str]:
-    """A trial for people: old rows on the left, target rows on the right."""
-    left = [line for name, rows in trial.old.items() for line in _listed(name, rows)]
+def as_lines(table: str, trial: Trial, linked: int = LINKED) -> list[str]:
+    """A trial for people: old rows on the left, target rows on the right; ``linked``: rows of each further table."""
+    left: list[str] = []
+    for number, (name, rows) in enumerate(trial.old.items()):
+        most = linked if number else rows.num_rows
+        left += _listed(name, rows.slice(0, most))
+        left += [f"[{name}] and {rows.num_rows - most:,} more (--linked)"] if rows.num_rows > most else []
     right = ["the mapping fails"] if trial.new is None else list(_listed(table, trial.new))
     if not trial.old:
         right = []

@@ -45,7 +45,8 @@ class Trial:
 
     Attributes:
         name: of what: ``orders order_id=1``.
-        old: the rows read, by source table.
+        old: the rows read, by source table, the one they begin at first; their keys and the columns that the mapping
+            reads.
         new: target rows; None where the mapping fails on these rows.
         problems: ``(column, cause)`` of what can't be mapped or stored; the column is empty where none can be
             named.
@@ -223,7 +224,9 @@ class _Look:
 
     def _tried(self, name: str, old: Tables, rest: Tables) -> Trial:
         """Maps rows; of rows that stand for other grains too, by half, only what the grain itself makes is kept."""
-        shown = {table: self.source.without_values(table, rows) for table, rows in old.items()}
+        shown = {
+            table: self._shown(table, self.source.without_values(table, rows)) for table, rows in old.items()
+        }
         try:
             with named_jvm_end():
                 new = self.map.mapped(old)
@@ -233,6 +236,11 @@ class _Look:
         except (PySparkException, Py4JError) as error:
             return Trial(name, shown, None, self._failing(old) or [("", spark_cause(error))])
         return Trial(name, shown, new, self._unstorable(new))
+
+    def _shown(self, table: str, rows: pa.Table) -> pa.Table:
+        """Returns the key and the columns that the mapping reads: others (a password, say) are nobody's to see."""
+        read = {*self.plan.reads.get(table, ()), *self.plan.schemas[table].key}
+        return rows.select([name for name in rows.column_names if name in read])
 
     def _failing(self, tables: Tables) -> list[tuple[str, str]]:
         """The columns that can't be computed, each asked alone."""

@@ -68,6 +68,17 @@ def test_grains_are_shown_as_the_whole_mapping_makes_them(
 
 
 @on_postgres
+def test_what_the_mapping_doesnt_read_is_never_shown(
+    project: Project, capfd: pytest.CaptureFixture[str]
+) -> None:
+    project.old.execute("ALTER TABLE orders ADD COLUMN password varchar(20) DEFAULT 'geheim'")
+    [one] = tried(project, capfd, "order_summary", "--key", "7")
+    assert {"order_id", "customer_id"} <= set(one["old"]["orders"][0])
+    assert "password" not in one["old"]["orders"][0]
+    assert "geheim" not in json.dumps(one)
+
+
+@on_postgres
 def test_nothing_is_written_and_rows_stand_side_by_side(
     project: Project, capfd: pytest.CaptureFixture[str]
 ) -> None:
