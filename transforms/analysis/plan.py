@@ -132,6 +132,21 @@ def analyse(
     )
 
 
+def columns_used(
+    spark: SparkSession, target: TargetMapping, schemas: Mapping[str, TableSchema]
+) -> dict[str, tuple[str, ...]]:
+    """Returns the columns of each source table that the function reads; see ``MappingPlan.reads``. Runs no job.
+
+    Raises ``MappingError``: the function fails when called.
+    """
+    sources: dict[int, str] = {}
+    marker, frames = f"columns of {target.name} {uuid.uuid4()}", {}
+    for name in target.sources:
+        frames[name], leaf = marked_frame(spark, schemas[name], marker)
+        sources[leaf] = name
+    return _reads(call(target, frames), sources, {name: schemas[name] for name in target.sources})
+
+
 def depends_on(
     spark: SparkSession,
     target: TargetMapping,

@@ -6,13 +6,14 @@ mapped row of the sample. A guess that can't be proved is not shown.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from migrator.errors import MappingError, VerifyError
+from transforms.analysis.plan import columns_used
 from transforms.on_spark.pipeline import empty_frame
 from transforms.registry import TargetMapping
 from verify.readers.snapshot import SourceSnapshot, TargetColumnText
@@ -99,6 +100,11 @@ def _old_rows(
     if not wanted or any(name not in snapshot.tables for name in target.sources):
         return found  # a later round read only the tables that were still open
     frames = source_frames(spark, target, snapshot.tables)
+    schemas = {name: snapshot.tables[name].schema for name in target.sources}
+    try:
+        read = columns_used(spark, target, schemas)
+    except MappingError:
+        return found
     for name in target.sources:
         schema = snapshot.tables[name].schema
         names = _key_columns(target, schema.names(), schema.key)
@@ -112,7 +118,7 @@ def _old_rows(
         try:
             with named_failure("the mapping can't run on a part of its sources", target.where(), ""):
                 mapped = _canonical_rows(*mapped_frame(target, alone, columns))
-                old = _plain_rows(name, some, names)
+                old = _plain_rows(name, some, names, {*names, *read.get(name, ())})
         except (MappingError, VerifyError):
             continue  # there is no proof, so nothing is shown
         for i, row in wanted.items():
@@ -148,9 +154,12 @@ def _canonical_rows(frame: DataFrame, filled: Sequence[TargetColumnText]) -> set
     return set(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
-def _plain_rows(name: str, rows: DataFrame, key: Sequence[str]) -> dict[tuple[str | None, ...], list[OldRow]]:
-    """Source rows as people read them, by their key's text."""
-    fields, kinds = rows.schema.fields, [source_kind(field.dataType) for field in rows.schema.fields]
+def _plain_rows(
+    name: str, rows: DataFrame, key: Sequence[str], read: Collection[str]
+) -> dict[tuple[str | None, ...], list[OldRow]]:
+    """Source rows as people read them, by their key's text. What the mapping doesn't read is nobody's to see."""
+    fields = [field for field in rows.schema.fields if field.name in read]
+    kinds = [source_kind(field.dataType) for field in fields]
     values = [readable_text(place(f.name), f.dataType).alias(f"v{i}") for i, f in enumerate(fields)]
     keys = [place(column).cast("string").alias(f"k{i}") for i, column in enumerate(key)]
     found: dict[tuple[str | None, ...], list[OldRow]] = {}
