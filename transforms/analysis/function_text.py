@@ -37,7 +37,8 @@ _INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib"
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...))
 _BY_NAME = (GetSetDescriptorType, MemberDescriptorType, WrapperDescriptorType)
 _OF_CLASSES = {
-    "__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__slotnames__", "__abstractmethods__",
+    "__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__annotate__", "__annotate_func__",
+    "__annotations_cache__", "__slotnames__", "__abstractmethods__",
     "__dataclass_fields__", "__dataclass_params__", "__firstlineno__", "__static_attributes__", "__parameters__",
     "__orig_bases__", "_abc_impl",
 }  # fmt: skip

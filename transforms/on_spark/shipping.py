@@ -14,12 +14,14 @@ import io
 import sys
 import zipfile
 from collections.abc import Mapping, Sequence
+from importlib.util import decode_source
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from migrator.errors import ConfigError, MigratorError
-from migrator.own_modules import FACADE, own
+from migrator.own_modules import FACADE, NAMESPACE, own
+from transforms.project_code import in_new_names
 
 OWN_PACKAGES = ("migrator", "transforms", "verify")
 PY_FILES = (".py", ".zip", ".egg", ".whl")
@@ -70,13 +72,21 @@ def mapping_modules(mapping: Path, passed_over: Sequence[Path]) -> Mapping[str, 
             if (entry / "__init__.py").is_file() and entry.resolve() not in skipped:
                 look(entry)
             elif entry.suffix == ".py" and entry.stem.isidentifier():
-                found[entry.relative_to(root).as_posix()] = entry.read_bytes()
+                found[entry.relative_to(root).as_posix()] = _as_run(entry.read_bytes(), root)
 
     try:
         look(root)
     except OSError as error:
         raise _refused(root, error) from error
     return found
+
+
+def _as_run(content: bytes, folder: Path) -> bytes:
+    """Returns a module of the mapping's folder with this tool under the name that it has here."""
+    try:
+        return in_new_names(decode_source(content), folder).encode() if NAMESPACE else content
+    except (SyntaxError, UnicodeDecodeError):
+        return content  # whoever imports it is told what is wrong with it
 
 
 def own_code() -> Mapping[str, bytes]:

@@ -102,3 +102,12 @@ def test_executors_get_the_same_namespace(tool: Installed, project: Path) -> Non
     assert "dbmigrator/columns.py" in names
     assert "dbmigrator/migrator/worker_daemon.py" in names
     assert {name.partition("/")[0] for name in names} == {"dbmigrator"}
+    (project / "broken.py").write_text("from transforms import\n")
+    program = (
+        "from dbmigrator.transforms.on_spark.shipping import mapping_modules; from pathlib import Path\n"
+        "found = mapping_modules(Path('mapping.py'), ())\n"
+        "print(found['beside.py'].decode(), found['broken.py'].decode())"
+    )
+    done = tool.python("-c", program, folder=project)
+    assert done.stdout.split("\n")[0] == "from dbmigrator.transforms.gaps import gap", done.stderr
+    assert "from transforms import" in done.stdout
