@@ -70,12 +70,16 @@ class MigratorError(Exception):
         self.retryable = retryable
 
     def __str__(self) -> str:
-        return "; ".join(line.replace("\n", " ") for line in self.lines())
+        return "; ".join(line.replace("\n", " ").strip() for line in self.lines())
 
     def lines(self) -> list[str]:
-        """The message as lines for a terminal: what, then where, cause and remedy if known."""
+        """The message as lines for a terminal: what, then where, cause and remedy if known.
+
+        Several places are a line each below ``where``.
+        """
         rest = (("where", self.where), ("cause", self.cause), ("remedy", readable(self.remedy)))
-        return [self.what, *(f"{label}: {text}" for label, text in rest if text)]
+        labelled = [f"{label}: {text}" for label, text in rest if text]
+        return [self.what, *(line for text in labelled for line in text.replace("\n", "\n  ").split("\n"))]
 
 
 class ConfigError(MigratorError):

@@ -144,7 +144,7 @@ def load(file: Path, environment: Mapping[str, str] | None = None, *, owner: boo
     if reader.problems or settings is None:
         raise ConfigError(
             f"{len(reader.problems)} problem(s) in {file}",
-            where="; ".join(reader.problems),
+            where="\n".join(reader.problems),
             remedy="correct the settings named; docs/reference/settings.md lists all of them",
         )
     return settings

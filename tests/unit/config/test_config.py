@@ -147,6 +147,12 @@ def test_all_problems_come_together_with_their_lines(tmp_path: Path) -> None:
         load(write(tmp_path, text), {"SOURCE_PASSWORD": "x"})
     assert "line 18: capture.chunk_rowz" in caught.value.where
     assert "line 6: source.kind" in caught.value.where
+    lines = caught.value.lines()
+    assert [line.split(": ", 2)[:2] for line in lines[1:3]] == [
+        ["where", "line 18"],
+        ["  line 6", "source.kind"],
+    ]
+    assert "; line 6: source.kind" in str(caught.value), "one line in a log"
 
 
 def test_no_file_and_no_toml(tmp_path: Path) -> None:
