@@ -22,6 +22,7 @@ class EngineFacts:
         text_columns: whether columns may be chosen that travel as the text of their values.
         staging: whether executors can load rows beside it as a target.
         texts_of_times: whether its dates and times travel as text, since some of them aren't in the calendar.
+        positions: the unit in which positions of its log are apart: ``bytes`` of log, or ``transactions``.
     """
 
     name: str
@@ -35,6 +36,7 @@ class EngineFacts:
     text_columns: bool = False
     staging: bool = False
     texts_of_times: bool = False
+    positions: str = "transactions"
 
 
 def _binlog(name: str) -> EngineFacts:
@@ -55,6 +57,7 @@ ENGINES: Mapping[str, EngineFacts] = {
         change_tables=True,
         text_columns=True,
         staging=True,
+        positions="bytes",
     ),
     "mariadb": _binlog("MariaDB"),
     "mysql": _binlog("MySQL"),

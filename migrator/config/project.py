@@ -18,9 +18,11 @@ from typing import Any
 from migrator.config import back as config_back
 from migrator.config import coordination as config_coordination
 from migrator.config import cutover as config_cutover
+from migrator.config import observe as config_observe
 from migrator.config.back import SUFFIX, Back
 from migrator.config.cutover import CutoverSettings
 from migrator.config.engines import ENGINES, EngineFacts, names_where, placements
+from migrator.config.observe import ObserveSettings
 from migrator.config.secret import WAYS, Secrets, concerns_secret, literal_problem
 from migrator.config.sections import FORMAT, SECTIONS
 from migrator.config.setting import TYPE_NAMES, Setting
@@ -59,6 +61,7 @@ class Settings:
     ``owner``: the target with the login of its tables' owner; None where it wasn't asked for.
     ``text_columns``: by table, the columns of a PostgreSQL source that travel as the text of their values.
     ``back``: the way back; ``reversed``: whether these are its settings. ``cutover``: of cut-overs.
+    ``observe``: where runs tell of themselves.
     """
 
     file: Path
@@ -88,6 +91,7 @@ class Settings:
     back: Back | None = None
     reversed: bool = False
     cutover: CutoverSettings | None = None
+    observe: ObserveSettings = field(default_factory=ObserveSettings)
 
     @property
     def counterpart(self) -> str:
@@ -192,6 +196,7 @@ class _Reader:
         coordination = None if with_owner else self._coordination(root)
         back = None if with_owner else self._back(root, source, target)
         cutover = None if with_owner else self._cutover(root, source, target)
+        observe = ObserveSettings() if with_owner else self._observe(root)
         if self.problems:
             return None
         return Settings(
@@ -218,6 +223,7 @@ class _Reader:
             owner=owner,
             back=back,
             cutover=cutover,
+            observe=observe,
         )
 
     # -- checks -------------------------------------------------------------------------------------------------
@@ -297,8 +303,7 @@ class _Reader:
 
     def _owner(self, target: Server) -> Server:
         """The target with its owner's login; with the migration's where no other is set."""
-        section = "target"
-        get, problem = partial(self._get, section), partial(self._problem, section)
+        section, (get, problem) = "target", self._of("target")
         name = self._text(section, "owner")
         password = Secrets(self._file.resolve().parent, get, problem, self._environment).read(
             "owner_password"
@@ -323,24 +328,22 @@ class _Reader:
 
     def _coordination(self, root: Path) -> Coordination | None:
         """The ensemble; None without the section: leadership is a matter of one machine then."""
-        name = "coordination"
-        if not isinstance(self._document.get(name), dict):
+        if not isinstance(self._document.get("coordination"), dict):
             return None
-        get, problem = partial(self._get, name), partial(self._problem, name)
-        return config_coordination.read(root, get, problem, self._environment)
+        return config_coordination.read(root, *self._of("coordination"), self._environment)
 
     def _back(self, root: Path, source: Server, target: Server) -> Back:
-        get, problem = partial(self._get, config_back.SECTION), partial(self._problem, config_back.SECTION)
+        get, problem = self._of(config_back.SECTION)
         secrets = Secrets(root, get, problem, self._environment)
         return config_back.back_of(root, (source, target), get, problem, secrets)
 
     def _cutover(self, root: Path, source: Server, target: Server) -> CutoverSettings:
-        get, problem = (
-            partial(self._get, config_cutover.SECTION),
-            partial(self._problem, config_cutover.SECTION),
-        )
+        get, problem = self._of(config_cutover.SECTION)
         secrets = Secrets(root, get, problem, self._environment)
         return config_cutover.cutover_of((source, target), get, problem, secrets)
+
+    def _observe(self, root: Path) -> ObserveSettings:
+        return config_observe.read(root, *self._of(config_observe.SECTION), self._environment)
 
     def _spark(self, root: Path) -> SparkSettings:
         conf = self._get("spark", "conf")
@@ -350,6 +353,10 @@ class _Reader:
             tuple(root / str(file) for file in self._get("spark", "py_files")),
             float(self._get("spark", "wait_s")),
         )
+
+    def _of(self, section: str) -> tuple[Callable[[str], Any], Callable[[str, str], None]]:
+        """Returns what reads a section's settings, and what takes the problems with them."""
+        return partial(self._get, section), partial(self._problem, section)
 
     # -- values -------------------------------------------------------------------------------------------------
 

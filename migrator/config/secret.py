@@ -26,7 +26,7 @@ _PLACES = {
 WAYS = tuple(_PLACES)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _REFERENCE = re.compile(r"(?P<service>.+)/(?P<login>[^/]+)")
-_IS_SECRET = re.compile(r"(.*_)?(password|passwd|pwd|passphrase|secret)(_env|_file|_keyring)?")
+_IS_SECRET = re.compile(r"(.*_)?(password|passwd|pwd|passphrase|secret|token)(_env|_file|_keyring)?")
 
 Get = Callable[[str], Any]
 """A setting's value, or the default where it is missing or of the wrong type (a problem by then)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields
 
-from migrator.config import back, coordination, cutover
+from migrator.config import back, coordination, cutover, observe
 from migrator.config.engines import ENGINES
 from migrator.config.secret import settings_of
 from migrator.config.setting import Setting, choice, needed
@@ -227,6 +227,7 @@ SECTIONS: Mapping[str, Mapping[str, Setting]] = {
     back.SECTION: back.SETTINGS,
     cutover.SECTION: cutover.SETTINGS,
     "coordination": coordination.SETTINGS,
+    observe.SECTION: observe.SETTINGS,
     "spark": _SPARK,
 }
 """The sections of the file in the order of the documents, each with its settings by name."""

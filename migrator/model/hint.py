@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from migrator.model.observation import Applied, Ended
 from migrator.model.progress import Checkpoint
 
 
@@ -19,6 +20,9 @@ class Hint:
         checkpoint: of that segment.
         note: what it waits for or retries; empty when nothing is wrong.
         warnings: what an operator should do something about while it still goes on.
+        phase: of the run (one of ``model.observation.PHASES``); empty: unknown.
+        applied: up to when everything of the source is known to be in the target; None where that was never known.
+        ended: how the run ended; None while it goes on, or was killed.
     """
 
     epoch: int
@@ -28,3 +32,6 @@ class Hint:
     checkpoint: Checkpoint | None = None
     note: str = ""
     warnings: tuple[str, ...] = ()
+    phase: str = ""
+    applied: Applied | None = None
+    ended: Ended | None = None

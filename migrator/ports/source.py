@@ -142,6 +142,21 @@ class WatermarkWriter(Protocol):
         ...
 
 
+class SourceMeter(Protocol):
+    """Tells where the source's log ends, often, over one session of its own. One thread uses it at a time."""
+
+    def end(self) -> Position:
+        """A place at or after every transaction visible now; as ``SourceCatalog.position``, within some seconds.
+
+        Raises a ``MigratorError`` where the source gives no answer; the next call connects again.
+        """
+        ...
+
+    def close(self) -> None:
+        """Ends the connection. Safe to call twice."""
+        ...
+
+
 class LoadMeter(Protocol):
     """Tells how busy the source is. One thread uses it at a time."""
 

@@ -151,6 +151,7 @@ class Migration:
                     return
                 self._reached = False
             except MigratorError as error:
+                self.progress.met(error)
                 if stopping.requested() and self._parts.reads_replaced and isinstance(error, ReplacedError):
                     return  # the next start answers it by itself, as this one would have
                 again = not stopping.requested() and self._may_start_again(error)
@@ -198,9 +199,11 @@ class Migration:
         try:
             lease = self._lease(stopping)
             if lease is not None:
+                self.progress.set(epoch=lease.epoch, led=lease.epoch)
                 self._lead(lease.epoch, stopping, until)
                 replaced = not parts.leadership.held()
         finally:
+            self.progress.set(epoch=0)
             parts.leadership.release()
             parts.target.close()
         try:

@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+from migrator.core.lag import LagMeter
+from migrator.core.standing import phase_of
+from migrator.errors import MigratorError
+from migrator.model.observation import Applied, Lag, Server, Work
 from migrator.model.position import Position
 from migrator.model.progress import Filling, TableDump
+from migrator.model.retention import Retention
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """The counters at one moment. Totals count since this process started, dump progress since the dump began.
 
-    ``lag_s`` is the age, at the moment its target transaction committed, of the newest source commit in the last
-    batch that held any; None before the first one. ``requests`` is the progress of the open dump requests as
+    ``epoch`` is that of the lease while this process leads, 0 while it doesn't; ``led`` that of
+    the last one.
+    ``requests`` is the progress of the open dump requests as
     captured, ``applied_requests`` as the target holds it, ``applied_dumps`` likewise that of the first dumps;
     ``requests_left`` counts those that run, None: not known. ``kept_up``: whether the target was made to look at
     every table that a dump has filled. ``captured_segment``, ``applied_segment``: numbers of the last ones of this
     process, 0 before. ``filling`` has the joined targets that are being filled piece by piece.
+    ``retention`` is what the source last said about its log.
     ``warnings`` are what an operator should do something about while everything
     still goes on.
     """
@@ -44,8 +53,10 @@ class Snapshot:
     applied_dump_complete: bool = False
     kept_up: bool = False
     filling: tuple[Filling, ...] = ()
-    lag_s: float | None = None
     reconnects: int = 0
+    epoch: int = 0
+    led: int = 0
+    retention: Retention | None = None
     note: str = ""
     warnings: tuple[str, ...] = ()
 
@@ -54,11 +65,24 @@ class Snapshot:
         return not all(dump.done for dump in (*self.dumps, *self.requests))
 
 
+def phase(now: Snapshot) -> str:
+    """The phase of a process that leads (one of ``model.observation.PHASES``)."""
+    begun = now.captured is not None and now.applied is not None
+    return phase_of(now.dumps, now.requests, bool(now.filling), begun)
+
+
 @dataclass
 class Progress:
-    """Thread-safe holder of the present ``Snapshot`` and of recent lags."""
+    """Thread-safe holder of the present ``Snapshot``, of counts, and of what is known of the lag."""
 
     _now: Snapshot = field(default_factory=Snapshot)
+    _meter: LagMeter = field(default_factory=LagMeter)
+    _capture: LagMeter = field(default_factory=LagMeter)
+    _source: Server = field(default_factory=Server)
+    _earlier: Applied | None = None
+    _counts: dict[str, Counter[tuple[str, ...]]] = field(default_factory=dict)
+    _seconds: dict[tuple[str, ...], float] = field(default_factory=dict)
+    clock: Callable[[], float] = time.monotonic
     _lags_s: deque[float] = field(default_factory=lambda: deque(maxlen=100_000))
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _warnings: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -96,7 +120,102 @@ class Progress:
         lag_s = max(0.0, time.time() - committed_at_us / 1e6)
         with self._lock:
             self._lags_s.append(lag_s)
-            self._now = replace(self._now, lag_s=lag_s)
+
+    # -- lag ----------------------------------------------------------------------------------------------------
+
+    def answered(self, asked_s: float, end: Position) -> None:
+        """Notes where the source's log ends, by its answer to a question of ``asked_s`` (see ``clock``)."""
+        with self._lock:
+            self._meter.answered(asked_s, end)
+            self._capture.answered(asked_s, end)
+            self._source = Server(max(0.0, self.clock() - asked_s), "")
+
+    def refused(self, why: str) -> None:
+        """Notes that the source gave no answer."""
+        with self._lock:
+            self._meter.refused(why)
+            self._capture.refused(why)
+            self._source = Server(None, why)
+
+    def remember(self, known: Applied) -> None:
+        """Takes an earlier run's word on what was applied; it counts once the target is seen to be that far."""
+        with self._lock:
+            self._earlier = known
+
+    def lag(self, applied: Position | None = None) -> Lag:
+        """The lag now, with what this process applied, or (``applied``) another did."""
+        with self._lock:
+            return self._reading(self._now.applied or applied)
+
+    def capture_lag(self) -> Lag:
+        """The same of what is captured."""
+        with self._lock:
+            return self._capture.reading(self.clock(), self._now.captured)
+
+    def known_applied(self) -> Applied | None:
+        """The newest moment up to which everything is known to be applied, for those who look later."""
+        with self._lock:
+            applied = self._now.applied
+            lag = self._reading(applied)
+        if lag.at_most_s is None or applied is None:
+            return None
+        return Applied(int((time.time() - lag.at_most_s) * 1e6), applied.order)
+
+    def _reading(self, applied: Position | None) -> Lag:
+        now_s, earlier = self.clock(), self._earlier
+        if earlier is not None and applied is not None:
+            self._earlier = None
+            if applied.order >= earlier.order:
+                self._meter.known_before(now_s - max(0.0, time.time() - earlier.until_us / 1e6))
+        return self._meter.reading(now_s, applied)
+
+    def source(self) -> tuple[Server, Position | None]:
+        """The source as it answered last, and where its log ended."""
+        with self._lock:
+            return self._source, self._meter.newest
+
+    # -- counts -------------------------------------------------------------------------------------------------
+
+    def count(self, kind: str, amounts: Mapping[tuple[str, ...], int]) -> None:
+        """Adds to the counts of a kind (``batches``, ``changes``, ``errors``), by names of what is counted."""
+        with self._lock:
+            self._counts.setdefault(kind, Counter()).update(amounts)
+
+    def met(self, error: MigratorError) -> None:
+        """Counts an error, whether it ends the run or is got over."""
+        self.count("errors", {(type(error).__name__,): 1})
+
+    @contextmanager
+    def taking(self, step: str) -> Iterator[None]:
+        """Adds the time within it to a step of batches."""
+        began = self.clock()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._seconds[(step,)] = self._seconds.get((step,), 0.0) + self.clock() - began
+
+    def work(self) -> Work:
+        """The counts since this process started."""
+        with self._lock:
+            now, counts = self._now, {kind: tuple(sorted(of.items())) for kind, of in self._counts.items()}
+            seconds = tuple(sorted(self._seconds.items()))
+        return Work(
+            batches=counts.get("batches", ()),
+            batch_seconds=seconds,
+            changes=counts.get("changes", ()),
+            errors=counts.get("errors", ()),
+            captured_changes=now.captured_changes,
+            applied_changes=now.applied_changes,
+            applied_chunk_rows=now.applied_chunk_rows,
+            applied_transactions=now.applied_transactions,
+            reconnects=now.reconnects,
+        )
+
+    def warnings(self) -> tuple[tuple[str, str], ...]:
+        """The warnings, each with what it is about."""
+        with self._lock:
+            return tuple((about, text) for about, texts in self._warnings.items() for text in texts)
 
     def forget_lags(self) -> None:
         """Starts the quantiles anew, after a warm-up."""

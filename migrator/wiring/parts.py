@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import secrets
-import time
 from collections.abc import Callable
 from collections.abc import Mapping as MappingType
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +17,6 @@ from migrator.adapters.event_log.files.batch_reader import FileBatchReader
 from migrator.adapters.event_log.files.fresh_segments import FreshSegments
 from migrator.adapters.event_log.files.layout import Layout
 from migrator.adapters.event_log.files.manifest_file import newest_manifest
-from migrator.adapters.event_log.files.places import places
 from migrator.adapters.event_log.files.room import FileRoom
 from migrator.adapters.event_log.files.segment_reader import FileSegmentReader
 from migrator.adapters.event_log.files.segment_writer import FileSegmentWriter
@@ -31,14 +28,12 @@ from migrator.config.project import Settings
 from migrator.config.way_back import has_way_back
 from migrator.errors import ConfigError
 from migrator.model.grants import Grants
-from migrator.model.hint import Hint
 from migrator.model.ledger import Ledger
 from migrator.model.position import Position
-from migrator.model.progress import Checkpoint, TableDump
+from migrator.model.progress import TableDump
 from migrator.model.remaps.remap import beside_name
 from migrator.model.requests.request import DumpRequest, RequestBook, new_token, number_of
 from migrator.model.sequence import Advance
-from migrator.model.table import TableId
 from migrator.ports.output import EventOutput
 from migrator.ports.requests import RequestStore
 from migrator.ports.sequences import TargetNumbers
@@ -47,21 +42,18 @@ from migrator.run.analysed import source_tables
 from migrator.run.apply.set_aside import with_rows_aside
 from migrator.run.apply.surrogates import with_key_maps
 from migrator.run.beside import beside
-from migrator.run.capture.retention_watch import RetentionWatch
 from migrator.run.commands import hand_over
 from migrator.run.commands.dump_order import DumpOrder, checked
 from migrator.run.commands.repair import check_doubts
 from migrator.run.cutover.listed_keys import ListingTarget
 from migrator.run.lead.carried import LateTargets
 from migrator.run.parts import EventLog, Parts
-from migrator.run.progress import Progress
 from migrator.run.steps import Step, step_hook
 from migrator.wiring import target as wiring_target
 from migrator.wiring.coordination import (
     adopt,
     hints,
     leadership,
-    look,
     own_event_log,
     requests,
 )
@@ -75,7 +67,6 @@ from migrator.wiring.source import (
 )
 from migrator.wiring.spark import executors_now, executors_read, executors_stage, spark
 from migrator.wiring.target import (
-    filled,
     forget_filled,
     holds_rows,
     identity_stays,
@@ -173,7 +164,7 @@ def _late(settings: Settings) -> LateTargets:
         partial(tables_made, settings),
         identity_stays(settings),
         lambda act, detail: wiring_target.acts(settings).add(act, settings.reason, detail),
-        lambda: [name for name, _ in filled(settings)],
+        lambda: [name for name, _ in wiring_target.filled(settings)],
     )
 
 
@@ -297,84 +288,6 @@ def event_output(settings: Settings, kind: str, path: str) -> tuple[FileSegmentR
     absolute = Path(os.path.abspath(path))
     output: EventOutput = JsonLinesFile(absolute) if kind == "json" else ParquetFolder(absolute)
     return FileSegmentReader(settings.event_log(), f"{kind}:{absolute}"), output
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """The state of a migration as it is known from outside its run.
-
-    ``leader`` and ``standbys`` name processes; ``hint`` is what the leader told of itself last.
-    ``segments_waiting`` counts the segments that the target hasn't applied; ``dumps`` and ``last_changes``
-    (see ``Checkpoint``) are as of the newest segment, by the leader's hint where its event log is on another
-    machine; ``outputs`` has, per output of change events, the segment from which on it keeps the event log;
-    ``filled`` has the joined targets that are in step, and the segment at which each was filled. ``warnings``
-    are the leader's; while nobody leads, the source is asked how long it keeps its log.
-    """
-
-    leader: str
-    ledger: Ledger | None
-    segments_waiting: int
-    event_log_bytes: int
-    dumps: tuple[TableDump, ...]
-    book: RequestBook
-    requests: tuple[TableDump, ...]
-    outputs: tuple[tuple[str, int], ...] = ()
-    last_changes: tuple[tuple[TableId, int], ...] = ()
-    filled: tuple[tuple[str, int], ...] = ()
-    standbys: tuple[str, ...] = ()
-    hint: Hint | None = None
-    warnings: tuple[str, ...] = ()
-
-
-def status(settings: Settings) -> Status:
-    """Looks at ledger, event log and leadership without taking part. Works while a run is going on."""
-    ledger = peek(settings)
-    after = ledger.segment if ledger is not None else 0
-    seen = look(settings)
-    hint = seen.hint
-    if own_event_log(settings) and hint is not None:
-        waiting, bytes_held, newest = max(0, hint.segment - after), hint.event_log_bytes, hint.checkpoint
-    else:
-        waiting, bytes_held, newest = _event_log_now(settings, after)
-    checkpoint = newest or (ledger.checkpoint if ledger is not None else None)
-    return Status(
-        leader=seen.leader,
-        ledger=ledger,
-        segments_waiting=waiting,
-        event_log_bytes=bytes_held,
-        dumps=checkpoint.dumps if checkpoint is not None else (),
-        book=seen.book,
-        requests=checkpoint.requests if checkpoint is not None else (),
-        last_changes=checkpoint.last_changes if checkpoint is not None else (),
-        outputs=tuple((at.output, at.place.segment) for _, at in places(Layout.of(settings.event_log()))),
-        filled=tuple(filled(settings)) if ledger is not None else (),
-        standbys=seen.standbys,
-        hint=hint if seen.leader else None,
-        warnings=_warnings(settings, hint if seen.leader else None, checkpoint),
-    )
-
-
-def _warnings(settings: Settings, hint: Hint | None, checkpoint: Checkpoint | None) -> tuple[str, ...]:
-    """The leader's; of a migration that has begun and that nobody leads: what the source would warn of."""
-    if hint is not None:
-        return hint.warnings
-    _, ports = source_parts(settings)
-    ask = ports([]).retention
-    if checkpoint is None or ask is None:
-        return ()
-    progress = Progress()
-    progress.set(captured=checkpoint.position)
-    RetentionWatch(ask, progress, checkpoint).look(time.monotonic())
-    return progress.snapshot().warnings
-
-
-def _event_log_now(settings: Settings, after: int) -> tuple[int, int, Checkpoint | None]:
-    """Returns of this machine's event log: segments that wait, bytes, and the checkpoint of the newest that waits."""
-    if not settings.event_log().exists():
-        return 0, 0, None
-    reader = FileBatchReader(settings.event_log())
-    waiting = list(reader.manifests(after))
-    return len(waiting), reader.total_bytes(), waiting[-1].checkpoint if waiting else None
 
 
 def target_numbers(settings: Settings) -> TargetNumbers:

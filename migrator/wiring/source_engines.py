@@ -12,6 +12,7 @@ from sqlalchemy import URL, Engine
 
 from migrator.adapters.sources.binlog.grants import source_grants as binlog_grants
 from migrator.adapters.sources.binlog.load import BinlogLoadMeter
+from migrator.adapters.sources.binlog.meter import BinlogMeter
 from migrator.adapters.sources.binlog.remains import BinlogRemains
 from migrator.adapters.sources.binlog.retention import binlog_retention
 from migrator.adapters.sources.binlog.transactions.watermark import WatermarkRowWriter
@@ -21,13 +22,15 @@ from migrator.adapters.sources.executors.chunk_reader import (
     RunThere,
 )
 from migrator.adapters.sources.mariadb.catalog import MariaCatalog
+from migrator.adapters.sources.mariadb.catalog import log_end as maria_log_end
 from migrator.adapters.sources.mariadb.chunk_reader import MariaChunkReader
 from migrator.adapters.sources.mariadb.log_reader import MariaLogReader
 from migrator.adapters.sources.mysql.catalog import MysqlCatalog
+from migrator.adapters.sources.mysql.catalog import log_end as mysql_log_end
 from migrator.adapters.sources.mysql.chunk_reader import MysqlChunkReader
 from migrator.adapters.sources.mysql.log_reader import MysqlLogReader
 from migrator.adapters.sources.postgres.catalog import PostgresCatalog
-from migrator.adapters.sources.postgres.change_tables.catalog import ChangeTableCatalog
+from migrator.adapters.sources.postgres.change_tables.catalog import ChangeTableCatalog, change_table_end
 from migrator.adapters.sources.postgres.change_tables.chunk_views import (
     chunk_reader as change_table_chunks,
 )
@@ -37,6 +40,7 @@ from migrator.adapters.sources.postgres.chunks.watermark import mark_writer
 from migrator.adapters.sources.postgres.grants import source_grants as postgres_grants
 from migrator.adapters.sources.postgres.load import PostgresLoadMeter
 from migrator.adapters.sources.postgres.log.log_reader import PostgresLogReader
+from migrator.adapters.sources.postgres.meter import PostgresMeter
 from migrator.adapters.sources.postgres.remains import PostgresSourceRemains
 from migrator.adapters.sources.postgres.retention import slot_retention
 from migrator.adapters.sources.postgres.sequences import handed_out as postgres_handed_out
@@ -47,6 +51,7 @@ from migrator.connections.mysql.session import ENGINE_OPTIONS, REVISES
 from migrator.connections.mysql.settings import BinlogSource, default_server_id, opened
 from migrator.connections.same_server import SameServer
 from migrator.model.grants import Grants
+from migrator.model.position import Position
 from migrator.model.table import TableSchema
 from migrator.ports.log_notes import LogNotes
 from migrator.ports.remains import Remains
@@ -124,6 +129,7 @@ def _postgres_parts(source: PostgresSource, step: Step, executors: RunThere | No
             mark_writer(source),
             lambda: PostgresLoadMeter(source),
             lambda: slot_retention(source, catalog.position),
+            lambda: PostgresMeter(source),
             elsewhere=_elsewhere(executors, partial(PostgresChunkReader, source, same=same), here, same),
             notes=notes,
         )
@@ -144,6 +150,7 @@ def _change_tables(
         here,
         None,
         lambda: PostgresLoadMeter(source),
+        meter=lambda: PostgresMeter(source, change_table_end),
         elsewhere=_elsewhere(executors, partial(change_table_chunks, source, same=same), here, same),
         notes=notes,
     )
@@ -173,6 +180,7 @@ def _binlog_parts(
     make_catalog: Callable[[BinlogSource], MariaCatalog | MysqlCatalog],
     log_reader: Callable[[BinlogSource, Sequence[TableSchema], SameServer, LogNotes], LogReader],
     chunk_reader: Callable[..., ChunkReader],
+    log_end: Callable[[Any], Position],
 ) -> MakeParts[BinlogSource]:
     """Makes a source's parts of the adapters that differ between MariaDB and MySQL."""
 
@@ -191,6 +199,7 @@ def _binlog_parts(
                 _marks(source),
                 lambda: BinlogLoadMeter(source),
                 lambda: binlog_retention(source, catalog.position),
+                lambda: BinlogMeter(source, log_end),
                 elsewhere=_elsewhere(executors, partial(chunk_reader, source, same=same), here, same),
                 notes=notes,
             )
@@ -279,12 +288,12 @@ SOURCE_ENGINES: Mapping[str, SourceEngine[Any]] = {
     "postgresql": POSTGRES,
     "mariadb": _binlog_engine(
         "mariadb",
-        _binlog_parts(MariaCatalog, MariaLogReader, MariaChunkReader),
+        _binlog_parts(MariaCatalog, MariaLogReader, MariaChunkReader, maria_log_end),
         MariaChunkReader.__module__,
     ),
     "mysql": _binlog_engine(
         "mysql",
-        _binlog_parts(MysqlCatalog, MysqlLogReader, MysqlChunkReader),
+        _binlog_parts(MysqlCatalog, MysqlLogReader, MysqlChunkReader, mysql_log_end),
         MysqlChunkReader.__module__,
     ),
 }

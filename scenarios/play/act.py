@@ -12,6 +12,7 @@ from migrator.config import project as configuration
 from migrator.errors import MigratorError
 from migrator.run.failure import Stopping
 from migrator.wiring import parts as wiring
+from migrator.wiring.target import peek
 from scenarios.faults.points import PointServer
 from scenarios.pipeline import Exit, PipelineProcess
 from scenarios.play.fault_plan import CAPTURE_BEGINS, FaultPlan
@@ -196,7 +197,7 @@ class Act:
         """Returns whether the target holds every table's whole dump."""
 
         def ask() -> bool:
-            ledger = wiring.status(self._settings).ledger
+            ledger = peek(self._settings)
             return ledger is not None and ledger.checkpoint is not None and ledger.checkpoint.dump_complete()
 
         return self._asked(ask)

@@ -374,7 +374,7 @@ def _verdict(step: Step, done: Said) -> None:
 
 
 def _dumped(settings: Settings) -> bool:
-    ledger = wiring.status(settings).ledger
+    ledger = peek(settings)
     return ledger is not None and ledger.checkpoint is not None and ledger.checkpoint.dump_complete()
 
 

@@ -15,6 +15,7 @@ from migrator.errors import MigratorError
 from migrator.own_modules import python_m
 from migrator.run.failure import Stopping
 from migrator.wiring import parts as wiring
+from migrator.wiring.target import peek
 from scenarios.pipeline import PipelineProcess
 from scenarios.play.stage import Stage, set_up
 from scenarios.play.verified import verified
@@ -201,7 +202,7 @@ class _Soak:
 
 
 def _dumped(stage: Stage) -> bool:
-    ledger = wiring.status(stage.settings).ledger
+    ledger = peek(stage.settings)
     return ledger is not None and ledger.checkpoint is not None and ledger.checkpoint.dump_complete()
 
 

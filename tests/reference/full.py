@@ -8,6 +8,7 @@ from migrator.adapters.event_log.files.places import StoredPlace
 from migrator.columnar.types import image_schema
 from migrator.model.cutover.reads import ReadShape
 from migrator.model.hint import Hint
+from migrator.model.observation import Applied, Ended
 from migrator.model.position import Position
 from migrator.model.progress import (
     BadRow,
@@ -93,7 +94,18 @@ BOOK = RequestBook(
     PACE,
     1,
 )
-HINT = Hint(3, 1, 42, 9_999, CHECKPOINT, "a note", ("a warning",))
+HINT = Hint(
+    3,
+    1,
+    42,
+    9_999,
+    CHECKPOINT,
+    "a note",
+    ("a warning",),
+    "streaming",
+    Applied(1, 7),
+    Ended(1, "MappingError", "a column is gone"),
+)
 PLACE = StoredPlace("json:/x", False, ReaderPlace(1, 1, 3, 1, ("item",), 17, "0f"))
 READS = (ReadShape("/p/queries.yaml", "0a", "orders", "0b", "0c", 1.5, 100, 7, 1, 1, 0.5, 1.5, 0.5, 1.5),)
 IMAGES = pa.Table.from_pylist(

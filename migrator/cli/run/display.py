@@ -13,6 +13,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from migrator.model.observation import Lag
 from migrator.model.progress import TableDump
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress, Snapshot
@@ -106,7 +107,7 @@ class Display:
         return " | ".join([*parts, *([now.note] if now.note else []), *warnings])
 
     def _stream(self, now: Snapshot) -> str:
-        lag = "-" if now.lag_s is None else f"{now.lag_s * 1000:,.0f} ms"
+        lag = lag_words(self._progress.lag())
         position = now.applied.token if now.applied else "-"
         return (
             f"applied {now.applied_changes:,} changes, {now.applied_chunk_rows:,} dump rows"
@@ -142,6 +143,14 @@ class _Rates:
             return 0.0
         (start, first), (end, last) = self._seen[0], self._seen[-1]
         return (value(last) - value(first)) / (end - start) if end > start else 0.0
+
+
+def lag_words(lag: Lag) -> str:
+    """The lag in a few words; *unknown* where nobody can know it."""
+    if lag.age_s is None:
+        at_most = f", at most {_duration(lag.at_most_s)}" if lag.at_most_s is not None else ""
+        return f"unknown ({lag.unknown}{at_most})"
+    return f"{lag.age_s:,.1f} s" if lag.age_s < 60 else _duration(lag.age_s)
 
 
 def _share(dump: TableDump) -> float:

@@ -19,6 +19,7 @@ from migrator.run.migration import Migration
 from migrator.run.progress import Progress
 from migrator.wiring import parts as wiring
 from migrator.wiring.cutover import part_of, undone_unled
+from migrator.wiring.observed.watching import watched
 from migrator.wiring.under_cutover import refuse_under_cutover
 from transforms.registry import Mapping
 from verify.tables.continuous import DEFAULT_RATE
@@ -63,6 +64,12 @@ from verify.tables.continuous import DEFAULT_RATE
     type=Amount(min=0, min_open=True),
     help="Rows of both sides that the verifier reads a second, on average.",
 )
+@click.option(
+    "--listen",
+    default="",
+    metavar="HOST:PORT",
+    help="Tell metrics and health there, in place of [observe] listen: for a second process on a machine.",
+)
 def run(
     project: OnSpark,
     until: str | None,
@@ -73,6 +80,7 @@ def run(
     accepted: tuple[str, ...],
     verified: bool,
     verify_rate: float,
+    listen: str,
 ) -> None:
     """Capture, map and apply until stopped (Ctrl-C or SIGTERM); goes on where it was when started again."""
     settings = replace(project.settings, reason=reason, unproven_log=unproven_log, accepted=accepted)
@@ -92,7 +100,7 @@ def run(
     migration = Migration(parts, standby)
     goal = caught_up(parts.catalog.position) if until == "caught-up" else None
     manager = ServiceManager()
-    with Display(migration.progress, plain=plain or None):
+    with watched(settings, migration.progress, listen), Display(migration.progress, plain=plain or None):
         beside = None
         if manager.listens():
             stopping.thread("service", lambda: manager.follow(migration.progress, stopping))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 from migrator.model.codecs.codec import (
@@ -16,6 +17,7 @@ from migrator.model.codecs.codec import (
     text_to_json,
 )
 from migrator.model.hint import Hint
+from migrator.model.observation import Applied, Ended
 
 
 def hint_to_json(hint: Hint) -> dict[str, Any]:
@@ -29,6 +31,9 @@ def hint_to_json(hint: Hint) -> dict[str, Any]:
         "checkpoint": None if hint.checkpoint is None else checkpoint_to_json(hint.checkpoint),
         "note": text_to_json(hint.note),
         "warnings": [text_to_json(warning) for warning in hint.warnings],
+        "phase": text_to_json(hint.phase),
+        "applied": None if hint.applied is None else asdict(hint.applied),
+        "ended": None if hint.ended is None else _ended_to_json(hint.ended),
     }
 
 
@@ -56,6 +61,31 @@ def hint_from_json(document: Json) -> Hint:
             checkpoint=None if checkpoint is None else checkpoint_from_json(checkpoint),
             note=text_from_json(document["note"]),
             warnings=tuple(map(text_from_json, document.get("warnings", ()))),
+            phase=text_from_json(document.get("phase", "")),
+            applied=_applied(document.get("applied")),
+            ended=_ended(document.get("ended")),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise damaged("progress hint", error) from error
+
+
+def _ended_to_json(ended: Ended) -> dict[str, Any]:
+    return {"at_us": ended.at_us, "error": text_to_json(ended.error), "words": text_to_json(ended.words)}
+
+
+def _applied(document: Any) -> Applied | None:
+    return None if document is None else Applied(_whole(document["until_us"]), _whole(document["order"]))
+
+
+def _ended(document: Any) -> Ended | None:
+    if document is None:
+        return None
+    return Ended(
+        _whole(document["at_us"]), text_from_json(document["error"]), text_from_json(document["words"])
+    )
+
+
+def _whole(number: Any) -> int:
+    if type(number) is not int:
+        raise ValueError("its numbers are whole")
+    return number

@@ -164,7 +164,8 @@ class ApplyLoop:
     def map(self, batch: Batch) -> Mapped:
         """Maps a batch. Raises what the mapping raises."""
         self._step("apply.read")
-        mapped = Mapped(batch, self._map_batch(batch, self._known))
+        with self._progress.taking("map"):
+            mapped = Mapped(batch, self._map_batch(batch, self._known))
         self._step("apply.mapped")
         self._after, self._known = batch.last, batch.checkpoint
         self._ahead.append(mapped)
@@ -180,6 +181,7 @@ class ApplyLoop:
         if fills is None or not self._reached(lambda: self._piece(fills)):
             return fills is None
         self._filling = fills.filling
+        self._progress.count("batches", {("fill",): 1})
         self._step("fill.committed")
         self._progress.set(filling=self._filling, note="; ".join(map(_in_words, self._filling)))
         return True
@@ -197,10 +199,12 @@ class ApplyLoop:
     def _reached(self, work: Callable[[], None]) -> bool:
         """Does something with the target; False when it can't be reached now."""
         try:
-            work()
+            with self._progress.taking("commit"):
+                work()
         except MigratorError as error:
             if not error.retryable:
                 raise
+            self._progress.met(error)
             self._progress.set(note=f"target: {error.what}; trying again")
             self._failures += 1
             return False
@@ -228,6 +232,7 @@ class ApplyLoop:
             applied_chunk_rows=batch.chunk_rows,
             applied_batches=1,
         )
+        self._progress.count("batches", {("dump" if batch.chunk_rows else "stream",): 1})
         if batch.committed_at_us:
             self._progress.committed(batch.committed_at_us)
         self._progress.set(applied_segment=batch.last)

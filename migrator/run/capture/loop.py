@@ -157,6 +157,7 @@ class CaptureLoop:
             except MigratorError as error:
                 if not error.retryable:
                     raise
+                self._progress.met(error)
                 self._progress.set(note=f"source log: {error.what}; trying again")
                 wait(failures, stopping)
                 failures += 1

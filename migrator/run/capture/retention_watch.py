@@ -97,7 +97,9 @@ class RetentionWatch:
             found = self._ask()
         except MigratorError as error:
             self._progress.warn(_ABOUT, f"{error.what}: nobody knows how long the source keeps its log")
+            self._progress.set(retention=None)
             return
+        self._progress.set(retention=found)
         self._progress.warn(_ABOUT, *warnings(found, self._behind.look(now_s, found.end, captured)))
 
 

@@ -152,6 +152,7 @@ class LogPump:
         if self._reader is not None:
             self._reader.close()
             self._reader = None
+        self._progress.met(error)
         self._progress.set(note=f"source log: {error.what}; trying again")
 
 
@@ -274,6 +275,7 @@ class ChunkPump:
         if not error.retryable:
             raise error
         self._close()
+        self._progress.met(error)
         self._progress.set(note=f"chunk read: {error.what}; trying again")
 
     def _close(self) -> None:

@@ -23,8 +23,9 @@ from migrator.model.table import TableId, TableSchema
 from migrator.ports.eventlog import SegmentContent, SegmentWriter
 from migrator.ports.log_notes import LogNotes
 from migrator.ports.requests import RequestStore
-from migrator.ports.source import ChunkReader, LoadMeter, LogReader, WatermarkWriter
+from migrator.ports.source import ChunkReader, LoadMeter, LogReader, SourceMeter, WatermarkWriter
 from migrator.run.capture.attempt import Attempt
+from migrator.run.capture.changes import changes_by_table
 from migrator.run.capture.inputs import (
     Asked,
     BookRead,
@@ -61,7 +62,8 @@ all of them at once, and each costs a file for every table in it: more of them w
 class SourcePorts:
     """Factories of the source connections; each thread makes its own, so they are called by several at once.
 
-    ``retention`` asks, over a connection of its own, how long the source keeps its log. ``elsewhere``, where other
+    ``retention`` asks, over a connection of its own, how long the source keeps its log; ``meter`` where that log
+    ends. ``elsewhere``, where other
     processes are to read chunks: given what shows a text to the operator until the next one, makes the
     factory of the dump's readers. ``notes`` are the log reader's, for the checkpoints. ``has_witness``: see
     ``Capture``.
@@ -72,6 +74,7 @@ class SourcePorts:
     watermarks: Callable[[], WatermarkWriter] | None
     load: Callable[[], LoadMeter] | None = None
     retention: Callable[[], Retention] | None = None
+    meter: Callable[[], SourceMeter] | None = None
     elsewhere: Callable[[Callable[[str], None]], Callable[[], ChunkReader]] | None = None
     notes: LogNotes = field(default_factory=LogNotes)
     has_witness: bool = True
@@ -317,6 +320,7 @@ class CaptureSteps:
         if not admit(content):
             return
         self._progress.set(captured_segment=self._writer.append(content).number)
+        self._progress.count("changes", changes_by_table(content.data))
         self._step("capture.appended")
         if content.ends_transaction and not content.continues:
             self.settled = checkpoint.position

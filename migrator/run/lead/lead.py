@@ -18,7 +18,7 @@ from migrator.ports.source import LogReader
 from migrator.ports.target import Target, TargetBatch, TargetRows
 from migrator.run.failure import Stopping
 from migrator.run.passed import PassedOn
-from migrator.run.progress import Progress
+from migrator.run.progress import Progress, phase
 
 _LOOK_S = 1.0
 _HINT_EVERY_S = 1.0
@@ -41,6 +41,7 @@ def stood_by(
         except ConnectionFailed as error:
             if not error.retryable:
                 raise
+            progress.met(error)
             progress.set(note=f"standby: {error.what}; trying again")
             stopping.wait(_LOOK_S)
             continue
@@ -215,6 +216,8 @@ def tell(
             checkpoint=newest.checkpoint if newest is not None else None,
             note=now.note,
             warnings=now.warnings,
+            phase=phase(now),
+            applied=progress.known_applied(),
         )
         try:
             hints.publish(hint)

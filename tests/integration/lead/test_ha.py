@@ -22,6 +22,7 @@ from migrator.errors import FencedError, HalfResetError
 from migrator.model.coordination import Coordination
 from migrator.model.requests.request import RequestBook
 from migrator.wiring import parts as wiring
+from migrator.wiring.observed import status as observed
 from scenarios.bench.orders.old_schema import OrderWriters, create
 from tests.integration import run_project
 from tests.integration.run_project import Project, scenario_database
@@ -85,8 +86,8 @@ def writers(project: Project) -> Iterator[OrderWriters]:
     made.stop()
 
 
-def status(project: Project) -> wiring.Status:
-    return wiring.status(configuration.load(project.config))
+def status(project: Project) -> observed.Status:
+    return observed.status(configuration.load(project.config))
 
 
 def await_leader(project: Project, process: subprocess.Popen[str]) -> None:

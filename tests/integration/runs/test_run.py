@@ -16,7 +16,7 @@ from migrator.adapters.event_log.files.layout import Layout
 from migrator.config import project as configuration
 from migrator.errors import EventLogError, FencedError
 from migrator.ports.eventlog import Batch
-from migrator.wiring import parts as wiring
+from migrator.wiring.observed import status as observed
 from scenarios.bench.orders.old_schema import OrderWriters, create
 from tests.integration import run_project
 from tests.integration.run_project import Project, scenario_database
@@ -120,13 +120,13 @@ def test_a_clean_stop_says_what_was_done_and_status_tells_from_outside(
     output, _ = process.communicate(timeout=120)
     assert process.returncode == 0, output
     assert "dumped rows      3,000" in output
-    assert from_postgres.command("status") == 0
+    assert from_postgres.command("status") == 5, "nobody leads"
     shown = capfd.readouterr().out
     assert "dump       orders: done (3,000 rows, 0 dropped); no change seen yet" in shown
     assert "leader     none" in shown
     assert "warning" not in shown
     settings = configuration.load(from_postgres.config)
-    gone = wiring.status(replace(settings, source=replace(settings.source, port=1)))
+    gone = observed.status(replace(settings, source=replace(settings.source, port=1)))
     assert "nobody knows how long the source keeps its log" in gone.warnings[0], "nobody leads: it is asked"
 
 

@@ -14,13 +14,13 @@ from migrator.adapters.event_log.files.request_store import FileRequests
 from migrator.cli import cli, main
 from migrator.cli.options import spark_options
 from migrator.cli.run.run import refuse_unaccepted, summary
-from migrator.cli.status import last_change
+from migrator.cli.status.words import last_change
 from migrator.config.project import load
 from migrator.errors import MappingError
 from migrator.model.requests.request import RequestBook, Scope
 from migrator.model.table import TableId
 from migrator.run.progress import Progress
-from migrator.wiring.parts import Status
+from migrator.wiring.observed.status import Status
 from transforms import Mapping
 from transforms.load import load_mapping
 
@@ -77,7 +77,7 @@ def test_status_shows_warnings_to_people_and_to_machines(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     found = Status("", None, 0, 0, (), RequestBook(), (), warnings=("capture waits: full",))
-    monkeypatch.setattr("migrator.wiring.parts.status", lambda settings: found)
+    monkeypatch.setattr("migrator.wiring.observed.status.status", lambda settings: found)
     done = CliRunner().invoke(cli, ["init", str(tmp_path / "shop")])
     (config,) = (tmp_path / "shop").glob("migration.toml")
     done = CliRunner().invoke(cli, ["status", "--config", str(config)])

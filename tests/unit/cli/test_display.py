@@ -19,7 +19,8 @@ def progress() -> Progress:
         TableDump(TableId("s", "airlines"), done=True, rows=16, chunks=1, estimated_rows=16),
         TableDump(TableId("s", "flights"), rows=90, dropped_rows=10, chunks=2, estimated_rows=400),
     )
-    progress.set(dumps=dumps, applied=Position(7, "0/7"), applied_changes=1234, lag_s=0.25)
+    progress.set(dumps=dumps, applied=Position(7, "0/7"), applied_changes=1234)
+    progress.answered(progress.clock(), Position(7, "0/7"))
     return progress
 
 
@@ -34,7 +35,7 @@ def test_on_a_terminal_every_table_has_its_share_and_the_stream_its_lag(progress
         "flights",
         "25%",
         "1,234 changes",
-        "lag 250 ms",
+        "lag 0.0 s",
         "0/7",
         "warning: capture waits: full",
     ):

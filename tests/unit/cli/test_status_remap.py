@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from migrator.cli.status import remap_lines
+from migrator.cli.status.words import remap_lines
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, Mapped, Phase, Remap, TableDump
 from migrator.model.remaps.remap import moved

@@ -120,7 +120,7 @@ def test_a_transaction_that_was_open_when_a_table_joined_is_waited_for_by_name(
         try:
             time.sleep(25)
             assert process.poll() is None, process.communicate()[0]
-            assert project.command("status") == 0
+            assert project.command("status") in (3, 4), "it leads, and isn't done"
         finally:
             writer.commit()
             process.communicate(timeout=300)

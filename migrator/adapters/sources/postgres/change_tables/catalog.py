@@ -7,6 +7,7 @@ is in it; EXECUTE on ``migrator_cdc.forget`` if changes that were read are to be
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from migrator.adapters.sources.postgres.catalog import PostgresCatalog, table_id
 from migrator.adapters.sources.postgres.change_tables.capture_facts import REMEDY
@@ -56,6 +57,11 @@ SELECT coalesce(pg_catalog.has_function_privilege(pg_catalog.to_regprocedure($1:
 """
 
 
+def change_table_end(connection: Any) -> Position:
+    """The present snapshot: everything that is visible now."""
+    return View.of(connection.execute(VIEW).fetchone()).place().position()
+
+
 class ChangeTableCatalog(PostgresCatalog):
     """Implements ``SourceCatalog`` beside change tables."""
 
@@ -76,7 +82,7 @@ class ChangeTableCatalog(PostgresCatalog):
         """See ``SourceCatalog.position``: the present snapshot."""
         return self._with_connection(
             "the source's snapshot can't be read",
-            lambda connection: View.of(connection.execute(VIEW).fetchone()).place().position(),
+            change_table_end,
         )
 
     def script(self, tables: Sequence[str]) -> str:

@@ -1,0 +1,1 @@
+"""``migrator status``: its lines, its document, its command."""

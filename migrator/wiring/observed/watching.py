@@ -1,0 +1,72 @@
+"""Those who watch beside a run: the lag of its lines and hints; metrics and health where they are wanted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+
+from migrator.adapters.observers.server import ObserverServer
+from migrator.config.project import Settings
+from migrator.errors import MigratorError
+from migrator.model.hint import Hint
+from migrator.model.listening import Listening
+from migrator.model.observation import Ended
+from migrator.run.failure import Stopping
+from migrator.run.observe.lag_watch import LagWatch
+from migrator.run.observe.observer import Observer
+from migrator.run.progress import Progress
+from migrator.wiring.coordination import hints
+from migrator.wiring.observed.sights import sights
+from migrator.wiring.observed.status import note_end, unit_of
+from migrator.wiring.source import source_parts
+
+
+@contextmanager
+def watched(settings: Settings, progress: Progress, listen: str = "") -> Iterator[None]:
+    """Watches within it, in threads that nothing of the run waits for, and leaves behind how it ended.
+
+    Args:
+        settings: the project's.
+        progress: of the run.
+        listen: an address in place of the settings'; empty: that of the settings.
+
+    Raises what is raised within it, and ``ConfigError`` where metrics can't be served at the address that is set.
+    """
+    where = settings.observe.at(listen) if listen else settings.observe.there
+    stopping, before = Stopping(), _before(settings)
+    if before is not None and before.applied is not None:
+        progress.remember(before.applied)
+    ended = Ended(0)
+    with ExitStack() as stack:
+        if where is not None:
+            stack.enter_context(_served(settings, progress, where, before, stopping))
+        _, ports = source_parts(settings)
+        if (meter := ports([]).meter) is not None:
+            stopping.thread("lag", lambda: LagWatch(meter, progress).run(stopping))
+        try:
+            yield
+        except MigratorError as error:
+            ended = Ended(0, type(error).__name__, str(error))
+            raise
+        finally:
+            note_end(settings, progress.snapshot().led, replace(ended, at_us=time.time_ns() // 1000))
+            stopping.request()
+
+
+def _before(settings: Settings) -> Hint | None:
+    with suppress(MigratorError):  # then this run knows nothing of the one before
+        return hints(settings).read()
+    return None
+
+
+def _served(
+    settings: Settings, progress: Progress, where: Listening, before: Hint | None, stopping: Stopping
+) -> ObserverServer:
+    observer = Observer(
+        settings.name, unit_of(settings), progress, sights(settings), None if before is None else before.ended
+    )
+    server = ObserverServer(where, observer.observation)
+    observer.start(stopping)
+    return server
