@@ -1,0 +1,1 @@
+"""Ways in which a run tells of itself to who asks."""

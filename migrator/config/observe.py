@@ -1,0 +1,134 @@
+"""The section ``[observe]`` of ``migration.toml``: where a run's metrics and health are asked for, and by whom."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from migrator.config.secret import Get, Problem, Secrets, settings_of
+from migrator.config.setting import Setting
+from migrator.errors import ConfigError
+from migrator.model.listening import Listening
+
+SECTION = "observe"
+_PEM = "PEM file, with `listen`"
+SETTINGS: Mapping[str, Setting] = {
+    "listen": Setting(
+        str,
+        "`host:port` at which a run, leading or standing by, tells [metrics](how-to/observe/metrics.md) and health:"
+        " `127.0.0.1:9464`. Another host than this machine's own loopback needs a token or `tls_client_ca`",
+        "",
+        "nowhere",
+    ),
+    "reverse_listen": Setting(
+        str, "the same of the way back's run (`migrator run --reverse`)", "", "nowhere"
+    ),
+    **settings_of(
+        "token",
+        "where the token is that every request must bring as `Authorization: Bearer`"
+        " ([Passwords](how-to/secrets.md#passwords))",
+    ),
+    "tls_cert": Setting(str, f"{_PEM}: the certificate that is shown; without it there is no TLS"),
+    "tls_key": Setting(str, f"{_PEM}: that certificate's key"),
+    "tls_client_ca": Setting(
+        str, f"{_PEM}: the authority of clients' certificates; who shows none of it is refused"
+    ),
+}
+_HOST = re.compile(r"(?:\[(?P<six>[0-9a-fA-F:.]+)\]|(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)):(?P<port>\d{1,5})")
+_LAST_PORT = 65535
+_FORM = "write host:port, such as 127.0.0.1:9464"
+_FILES = ("tls_cert", "tls_key", "tls_client_ca")
+
+
+@dataclass(frozen=True, slots=True)
+class ObserveSettings:
+    """Where runs may be asked, this way's and the way back's; None: nowhere.
+
+    ``guard`` has token and certificates, which hold for any address.
+    """
+
+    there: Listening | None = None
+    back: Listening | None = None
+    guard: Listening = field(default_factory=lambda: Listening("", 0))
+
+    def at(self, address: str) -> Listening:
+        """The same guard at an address of a command's. Raises ``ConfigError`` naming it, the cause and the remedy."""
+        found = _parsed(address)
+        wrong = f"{address!r} is no address: {_FORM}" if found is None else _unguarded(*found, self.guard)
+        if wrong or found is None:
+            raise ConfigError(
+                f"metrics can't be served at {address!r}", where="--listen", cause=wrong, remedy=_REMEDY
+            )
+        return replace(self.guard, host=found[0], port=found[1])
+
+
+_REMEDY = (
+    "listen at 127.0.0.1, or name a token (token_env, token_file), or tls_cert, tls_key and tls_client_ca,"
+    " in [observe]"
+)
+
+
+def read(root: Path, get: Get, problem: Problem, environment: Mapping[str, str]) -> ObserveSettings:
+    """The section's settings; what is wrong with them goes to ``problem``. Relative paths begin at ``root``."""
+    token = Secrets(root, get, problem, environment).read("token")
+    if token is not None and (not token or not token.isascii() or not token.isprintable() or " " in token):
+        problem(
+            "token_file" if get("token_file") else "token_env",
+            "a token is ASCII without blanks, and not empty",
+        )
+    files = {name: str(get(name)) for name in _FILES}
+    for name, file in files.items():
+        path = root / file
+        if file and not (path.is_file() and os.access(path, os.R_OK)):
+            problem(name, f"{path} is no file that can be read; correct it, or its rights")
+    if bool(files["tls_cert"]) != bool(files["tls_key"]):
+        missing = "tls_key" if files["tls_cert"] else "tls_cert"
+        problem(missing, "a certificate and its key go together: name both files, or neither")
+    if files["tls_client_ca"] and not files["tls_cert"]:
+        problem("tls_client_ca", "clients show certificates in TLS only: name tls_cert and tls_key as well")
+    guard = Listening(
+        "", 0, token, **{name: str(root / file) if file else "" for name, file in files.items()}
+    )
+    return ObserveSettings(
+        _listening("listen", get, problem, guard), _listening("reverse_listen", get, problem, guard), guard
+    )
+
+
+def _listening(setting: str, get: Get, problem: Problem, guard: Listening) -> Listening | None:
+    address = str(get(setting))
+    if not address:
+        return None
+    found = _parsed(address)
+    if found is None:
+        problem(setting, f"{address!r} is no address: {_FORM}")
+        return None
+    if wrong := _unguarded(*found, guard):
+        problem(setting, f"{address!r}: {wrong}; {_REMEDY}")
+    return replace(guard, host=found[0], port=found[1])
+
+
+def _parsed(address: str) -> tuple[str, int] | None:
+    found = _HOST.fullmatch(address)
+    if found is None or int(found["port"]) > _LAST_PORT:
+        return None
+    return found["six"] or found["name"], int(found["port"])
+
+
+def _unguarded(host: str, _port: int, guard: Listening) -> str:
+    """Why such an address can't be listened at without a guard; empty where it may."""
+    if guard.token or guard.tls_client_ca or _is_loopback(host):
+        return ""
+    return f"whoever reaches {host} could read names of tables, positions and errors without a token or a certificate"
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

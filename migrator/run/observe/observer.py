@@ -1,0 +1,210 @@
+"""One value of what a process knows of its migration, for metrics and health.
+
+Whoever asks for it waits for nothing: it is put together from what the run's loops count anyway, and from the last
+answers to questions that threads of their own ask on timers. A question without an answer is a fact like another.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+from migrator.errors import MigratorError
+from migrator.model.hint import Hint
+from migrator.model.ledger import Ledger
+from migrator.model.observation import (
+    LEADER,
+    STANDBY,
+    STANDING_BY,
+    STARTING,
+    Ended,
+    Judged,
+    Observation,
+    Room,
+    Server,
+)
+from migrator.run.failure import Stopping
+from migrator.run.progress import Progress, Snapshot, phase
+
+TARGET_EVERY_S, FILES_EVERY_S = 5.0, 2.0
+SILENT_S = 15.0
+"""The target counts as silent when its last answer is older."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What processes tell each other: who leads, how many stand by, and the leader's last hint."""
+
+    leader: str = ""
+    standbys: int | None = None
+    hint: Hint | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sights:
+    """The questions. Each may take as long as it likes, and may raise a ``MigratorError``.
+
+    Attributes:
+        ledger: of the target; None: there is none.
+        seen: what processes tell each other.
+        judged: verdicts of verifications and dual reads.
+        files: bytes of the event log, and free bytes of its disk.
+        memory: resident bytes by process.
+    """
+
+    ledger: Callable[[], Ledger | None]
+    seen: Callable[[], Seen]
+    judged: Callable[[], Judged]
+    files: Callable[[], Room]
+    memory: Callable[[], tuple[tuple[str, int], ...]]
+
+
+@dataclass(slots=True)
+class _Answers:
+    ledger: Ledger | None = None
+    target: Server = field(default_factory=Server)
+    target_at_s: float | None = None
+    seen: Seen = field(default_factory=Seen)
+    judged: Judged = field(default_factory=Judged)
+    files: Room = field(default_factory=Room)
+    memory: tuple[tuple[str, int], ...] = ()
+
+
+class Observer:
+    """Asks, and puts together what is known.
+
+    Args:
+        migration: its name.
+        unit: of its source's positions.
+        progress: of this process's run.
+        sights: the questions.
+        ended: how the run before this one ended.
+    """
+
+    def __init__(
+        self, migration: str, unit: str, progress: Progress, sights: Sights, ended: Ended | None = None
+    ):
+        self._migration, self._unit = migration, unit
+        self._progress = progress
+        self._sights = sights
+        self._ended = ended
+        self._answers = _Answers()
+        self._lock = threading.Lock()
+        self._started_us = time.time_ns() // 1000
+
+    def start(self, stopping: Stopping) -> None:
+        """Begins to ask, each question in a thread of its own, until a stop is requested."""
+        for name, look, every_s in (
+            ("target", self.look_at_target, TARGET_EVERY_S),
+            ("processes", self.look_at_processes, FILES_EVERY_S),
+            ("files", self.look_at_files, FILES_EVERY_S),
+        ):
+            stopping.thread(f"observe {name}", partial(_again, look, every_s, stopping))
+
+    def look_at_target(self) -> None:
+        """Asks the target for its ledger, and notes how long that took."""
+        asked_s = self._progress.clock()
+        try:
+            ledger = self._sights.ledger()
+        except MigratorError as error:
+            self._note(target=Server(None, error.what))
+            return
+        now_s = self._progress.clock()
+        self._note(ledger=ledger, target=Server(now_s - asked_s, ""), target_at_s=now_s)
+
+    def look_at_processes(self) -> None:
+        """Asks who leads."""
+        try:
+            self._note(seen=self._sights.seen())
+        except MigratorError as error:
+            self._progress.met(error)
+            self._note(seen=Seen())
+
+    def look_at_files(self) -> None:
+        """Looks at what is on this machine."""
+        try:
+            judged = self._sights.judged()
+        except MigratorError as error:
+            judged = Judged(problem=error.what)
+        try:
+            self._note(judged=judged, files=self._sights.files(), memory=self._sights.memory())
+        except (MigratorError, OSError):
+            self._note(judged=judged, files=Room())
+
+    def observation(self) -> Observation:
+        """What is known now. Waits for nobody."""
+        with self._lock:
+            one = _Answers(**{name: getattr(self._answers, name) for name in _Answers.__slots__})
+        now, seen = self._progress.snapshot(), one.seen
+        leads = now.epoch > 0
+        hint = seen.hint
+        held = None if one.ledger is None else one.ledger.checkpoint
+        applied = now.applied if leads and now.applied is not None else held.position if held else None
+        newest = hint.checkpoint if hint is not None and not leads else None
+        source, end = self._progress.source()
+        return Observation(
+            migration=self._migration,
+            at_us=time.time_ns() // 1000,
+            started_us=self._started_us,
+            role=LEADER if leads else STANDBY,
+            phase=_phase(now, seen, leads),
+            note=now.note,
+            warnings=self._progress.warnings(),
+            epoch=now.epoch or (hint.epoch if hint is not None else 0),
+            leader=seen.leader,
+            standbys=seen.standbys,
+            captured=now.captured if leads else newest.position if newest is not None else None,
+            applied=applied,
+            end=end,
+            unit=self._unit,
+            lag=self._progress.lag(applied),
+            capture_lag=self._progress.capture_lag(),
+            source=source,
+            target=self._target(one),
+            retention=now.retention,
+            room=self._room(one, now, leads),
+            dumps=now.dumps if leads else newest.dumps if newest is not None else (),
+            filling=now.filling if leads else held.filling if held is not None else (),
+            requests_left=now.requests_left if leads else None,
+            work=self._progress.work(),
+            judged=one.judged,
+            memory=one.memory,
+            ended=self._ended,
+        )
+
+    def _target(self, one: _Answers) -> Server:
+        if one.target_at_s is None:
+            return one.target
+        silent_s = self._progress.clock() - one.target_at_s
+        if silent_s <= SILENT_S or one.target.problem:
+            return one.target
+        return Server(None, f"no answer for {silent_s:,.0f} s")
+
+    def _room(self, one: _Answers, now: Snapshot, leads: bool) -> Room:
+        hint, applied = one.seen.hint, 0 if one.ledger is None else one.ledger.segment
+        newest = hint.segment if hint is not None else None
+        if leads and now.captured_segment and now.applied_segment:
+            segments: int | None = max(0, now.captured_segment - now.applied_segment)
+        else:
+            segments = None if newest is None or one.ledger is None else max(0, newest - applied)
+        return Room(segments, one.files.event_log_bytes, one.files.disk_free_bytes)
+
+    def _note(self, **answers: object) -> None:
+        with self._lock:
+            for name, answer in answers.items():
+                setattr(self._answers, name, answer)
+
+
+def _phase(now: Snapshot, seen: Seen, leads: bool) -> str:
+    if leads:
+        return phase(now)
+    return STANDING_BY if seen.leader else STARTING
+
+
+def _again(look: Callable[[], None], every_s: float, stopping: Stopping) -> None:
+    while not stopping.requested():
+        look()
+        stopping.wait(every_s)
