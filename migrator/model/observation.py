@@ -85,10 +85,20 @@ class Server:
     Attributes:
         answer_s: how many seconds its last answer took; None: it gave none.
         problem: why not; empty where it did.
+        since_us: since when it answers, or doesn't; 0: it wasn't asked yet.
     """
 
     answer_s: float | None = None
     problem: str = "it wasn't asked yet"
+    since_us: int = 0
+
+    def answered(self, answer_s: float, now_us: int) -> Server:
+        """The server after an answer."""
+        return Server(answer_s, "", now_us if self.problem or not self.since_us else self.since_us)
+
+    def refused(self, problem: str, now_us: int) -> Server:
+        """The server after a question without one."""
+        return Server(None, problem, self.since_us if self.problem and self.since_us else now_us)
 
 
 Counts = tuple[tuple[tuple[str, ...], float], ...]

@@ -128,14 +128,14 @@ class Progress:
         with self._lock:
             self._meter.answered(asked_s, end)
             self._capture.answered(asked_s, end)
-            self._source = Server(max(0.0, self.clock() - asked_s), "")
+            self._source = self._source.answered(max(0.0, self.clock() - asked_s), time.time_ns() // 1000)
 
     def refused(self, why: str) -> None:
         """Notes that the source gave no answer."""
         with self._lock:
             self._meter.refused(why)
             self._capture.refused(why)
-            self._source = Server(None, why)
+            self._source = self._source.refused(why, time.time_ns() // 1000)
 
     def remember(self, known: Applied) -> None:
         """Takes an earlier run's word on what was applied; it counts once the target is seen to be that far."""

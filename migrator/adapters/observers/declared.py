@@ -158,6 +158,18 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric("target_up", GAUGE, "1 while the target answers", lambda s: _one(not s.target.problem)),
     Metric(
+        "source_since_timestamp_seconds",
+        GAUGE,
+        "since when the source answers, or doesn't",
+        lambda s: _one(_seconds(s.source.since_us) or None),
+    ),
+    Metric(
+        "target_since_timestamp_seconds",
+        GAUGE,
+        "since when the target answers, or doesn't",
+        lambda s: _one(_seconds(s.target.since_us) or None),
+    ),
+    Metric(
         "target_answer_seconds",
         GAUGE,
         "time of its last answer to a small question",

@@ -110,10 +110,11 @@ class Observer:
         try:
             ledger = self._sights.ledger()
         except MigratorError as error:
-            self._note(target=Server(None, error.what))
+            self._note(target=self._answers.target.refused(error.what, time.time_ns() // 1000))
             return
         now_s = self._progress.clock()
-        self._note(ledger=ledger, target=Server(now_s - asked_s, ""), target_at_s=now_s)
+        target = self._answers.target.answered(now_s - asked_s, time.time_ns() // 1000)
+        self._note(ledger=ledger, target=target, target_at_s=now_s)
 
     def look_at_processes(self) -> None:
         """Asks who leads."""
@@ -172,7 +173,7 @@ class Observer:
             work=self._progress.work(),
             judged=one.judged,
             memory=one.memory,
-            ended=self._ended,
+            ended=self._ended if leads or hint is None else hint.ended or self._ended,
         )
 
     def _target(self, one: _Answers) -> Server:
@@ -181,7 +182,7 @@ class Observer:
         silent_s = self._progress.clock() - one.target_at_s
         if silent_s <= SILENT_S or one.target.problem:
             return one.target
-        return Server(None, f"no answer for {silent_s:,.0f} s")
+        return Server(None, f"no answer for {silent_s:,.0f} s", time.time_ns() // 1000 - int(silent_s * 1e6))
 
     def _room(self, one: _Answers, now: Snapshot, leads: bool) -> Room:
         hint, applied = one.seen.hint, 0 if one.ledger is None else one.ledger.segment

@@ -101,6 +101,7 @@ def test_where_the_source_cannot_be_asked_the_lag_is_unknown(
     looks = Looks(project, capfd)
     with running(project):
         await_true(looks.caught_up, "it has caught up", PATIENCE_S, every_s=0.5)
+        await_true(lambda: looks.look()["lag"]["at_most_s"] is not None, "the run has seen it", PATIENCE_S)
         whole = project.config.read_text()
         port = f"port = {project.old.port}"
         assert whole.count(port) >= 1
