@@ -1,0 +1,90 @@
+"""Where metrics may be asked for: off unless set, on loopback alone unless somebody asks who asks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from migrator.config.project import Settings, load
+from migrator.config.way_back import way_back
+from migrator.errors import ConfigError
+from tests.unit.config.test_config import GOOD, write
+
+CERTIFICATES = Path(__file__).parents[2] / "certificates"
+PASSWORDS = {"SOURCE_PASSWORD": "x", "TOKEN": "abc", "EMPTY": "", "BLANK": "a b"}
+TLS = f'tls_cert = "{CERTIFICATES}/server.pem"\ntls_key = "{CERTIFICATES}/server.pem"\n'
+CLIENTS = f'{TLS}tls_client_ca = "{CERTIFICATES}/ca.pem"\n'
+
+
+def settings(folder: Path, *lines: str) -> Settings:
+    return load(write(folder, "\n".join([GOOD, "[observe]", *lines])), PASSWORDS)
+
+
+def test_it_is_off_unless_set(tmp_path: Path) -> None:
+    assert load(write(tmp_path, GOOD), PASSWORDS).observe.there is None
+    assert settings(tmp_path).observe.there is None
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "127.3.4.5"])
+def test_on_loopback_nothing_more_is_needed(tmp_path: Path, host: str) -> None:
+    there = settings(tmp_path, f'listen = "{host}:9464"').observe.there
+    assert there is not None
+    assert (there.host, there.port) == (host.strip("[]"), 9464)
+    assert there.url == f"http://{host}:9464"
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "[::]", "10.0.0.1", "db.example.org"])
+def test_elsewhere_a_token_or_client_certificates_are_needed(tmp_path: Path, host: str) -> None:
+    listen = f'listen = "{host}:9464"'
+    with pytest.raises(ConfigError, match=r"observe\.listen: ") as caught:
+        settings(tmp_path, listen)
+    assert "without a token or a certificate" in str(caught.value)
+    assert "listen at 127.0.0.1, or name a token" in str(caught.value)
+    with pytest.raises(ConfigError, match=r"observe\.listen"):
+        settings(tmp_path, listen, TLS)
+    there = settings(tmp_path, listen, 'token_env = "TOKEN"').observe.there
+    assert there is not None
+    assert there.token == "abc"
+    assert "abc" not in repr(there)
+    assert settings(tmp_path, listen, CLIENTS).observe.there is not None
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        ('listen = "9464"', "is no address: write host:port"),
+        ('listen = "127.0.0.1:99999"', "is no address"),
+        ('listen = "http://127.0.0.1:1"', "is no address"),
+        ('token_env = "EMPTY"', "a token is ASCII"),
+        ('token_env = "BLANK"', "a token is ASCII"),
+        ('token_env = "NONE"', "the environment has no variable NONE"),
+        ('token = "abc"', "must not stand in this file"),
+        ('tls_cert = "none.pem"', "no file that can be read"),
+        (f'tls_key = "{CERTIFICATES}/server.pem"', "observe.tls_cert: a certificate and its key go together"),
+        (f'tls_client_ca = "{CERTIFICATES}/ca.pem"', "clients show certificates in TLS only"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, lines: str, problem: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        settings(tmp_path, lines)
+    assert problem in str(caught.value)
+    assert "'abc'" not in str(caught.value)
+
+
+def test_the_way_back_listens_elsewhere_or_nowhere(tmp_path: Path) -> None:
+    assert way_back(settings(tmp_path, 'listen = "127.0.0.1:9464"')).observe.there is None
+    back = way_back(settings(tmp_path, 'reverse_listen = "127.0.0.1:9465"')).observe.there
+    assert back is not None
+    assert back.port == 9465
+
+
+def test_a_command_may_choose_another_address_with_the_same_guard(tmp_path: Path) -> None:
+    plain = settings(tmp_path, 'listen = "127.0.0.1:9464"').observe
+    assert plain.at("127.0.0.1:0").port == 0
+    with pytest.raises(ConfigError, match=r"can't be served at '0\.0\.0\.0:9464'") as caught:
+        plain.at("0.0.0.0:9464")
+    assert caught.value.where == "--listen"
+    assert settings(tmp_path, 'token_env = "TOKEN"').observe.at("0.0.0.0:9464").token == "abc"
+    with pytest.raises(ConfigError, match="can't be served at 'here'"):
+        plain.at("here")
