@@ -19,7 +19,7 @@ _PEM = "PEM file, with `listen`"
 SETTINGS: Mapping[str, Setting] = {
     "listen": Setting(
         str,
-        "`host:port` at which a run, leading or standing by, tells [metrics](how-to/observe/metrics.md) and health:"
+        "`host:port` at which a run, leading or standing by, tells [metrics](how-to/observe/observe.md) and health:"
         " `127.0.0.1:9464`. Another host than this machine's own loopback needs a token or `tls_client_ca`",
         "",
         "nowhere",
