@@ -17,6 +17,9 @@ from migrator.model.position import Position
 from migrator.model.progress import Filling, TableDump
 from migrator.model.retention import Retention
 
+SILENT_S = 15.0
+"""A server counts as silent when its last answer is older."""
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
@@ -79,6 +82,7 @@ class Progress:
     _meter: LagMeter = field(default_factory=LagMeter)
     _capture: LagMeter = field(default_factory=LagMeter)
     _source: Server = field(default_factory=Server)
+    _answered_s: float = 0.0
     _earlier: Applied | None = None
     _counts: dict[str, Counter[tuple[str, ...]]] = field(default_factory=dict)
     _seconds: dict[tuple[str, ...], float] = field(default_factory=dict)
@@ -126,6 +130,7 @@ class Progress:
     def answered(self, asked_s: float, end: Position) -> None:
         """Notes where the source's log ends, by its answer to a question of ``asked_s`` (see ``clock``)."""
         with self._lock:
+            self._answered_s = self.clock()
             self._meter.answered(asked_s, end)
             self._capture.answered(asked_s, end)
             self._source = self._source.answered(max(0.0, self.clock() - asked_s), time.time_ns() // 1000)
@@ -143,9 +148,9 @@ class Progress:
             self._earlier = known
 
     def lag(self, applied: Position | None = None) -> Lag:
-        """The lag now, with what this process applied, or (``applied``) another did."""
+        """The lag now, with what this process applied; ``applied``: with what the target is known to have instead."""
         with self._lock:
-            return self._reading(self._now.applied or applied)
+            return self._reading(self._now.applied if applied is None else applied)
 
     def capture_lag(self) -> Lag:
         """The same of what is captured."""
@@ -170,9 +175,13 @@ class Progress:
         return self._meter.reading(now_s, applied)
 
     def source(self) -> tuple[Server, Position | None]:
-        """The source as it answered last, and where its log ended."""
+        """The source as it answered last, and where its log ended; one that is silent for long gives no answer."""
         with self._lock:
-            return self._source, self._meter.newest
+            silent_s = self.clock() - self._answered_s
+            if self._source.problem or silent_s <= SILENT_S:
+                return self._source, self._meter.newest
+            since_us = time.time_ns() // 1000 - int(silent_s * 1e6)
+            return Server(None, f"no answer for {silent_s:,.0f} s", since_us), self._meter.newest
 
     # -- counts -------------------------------------------------------------------------------------------------
 

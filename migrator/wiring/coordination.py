@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from migrator.adapters.coordination.local.hints import FileHints
@@ -44,6 +46,19 @@ def hints(settings: Settings) -> Hints:
     if settings.coordination is None:
         return FileHints(settings.state)
     return ZooKeeperHints(ZooKeeperSession(settings.coordination, settings.name))
+
+
+@contextmanager
+def hints_for_once(settings: Settings) -> Iterator[Hints]:
+    """The same place for who looks once; its session ends with the block."""
+    if settings.coordination is None:
+        yield FileHints(settings.state)
+        return
+    session = ZooKeeperSession(settings.coordination, settings.name)
+    try:
+        yield ZooKeeperHints(session)
+    finally:
+        session.close()
 
 
 @dataclass(frozen=True, slots=True)

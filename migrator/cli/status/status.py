@@ -14,6 +14,7 @@ from migrator.cli.status.words import lines
 from migrator.config import project as configuration
 from migrator.config.project import Settings
 from migrator.core.standing import Standing, standing
+from migrator.errors import MigratorError
 from migrator.wiring.observed import status as observed
 from migrator.wiring.observed.status import Status
 from verify.tables.coverage import Coverage, read_coverage
@@ -47,22 +48,25 @@ _MAX_LAG_S = 60.0
 def status(config: Path, reverse: bool, as_json: bool, max_lag_s: float, watch: bool, every_s: float) -> int:
     """Shows how far the target is behind, and what is dumped, captured, applied and verified; works beside a run."""
     settings = chosen(configuration.load(config), reverse=reverse)
-    stands = _show(settings, as_json, max_lag_s, cleared=False, compact=watch)
-    while watch:
+    if not watch:
+        return int(_show(settings, as_json, max_lag_s))
+    while True:  # until Ctrl-C
+        try:
+            _show(settings, as_json, max_lag_s, watched=True)
+        except MigratorError as error:
+            click.echo("\n".join(error.lines()), err=True)
         time.sleep(every_s)
-        stands = _show(settings, as_json, max_lag_s, cleared=not as_json, compact=True)
-    return int(stands)
 
 
-def _show(settings: Settings, as_json: bool, max_lag_s: float, *, cleared: bool, compact: bool) -> Standing:
+def _show(settings: Settings, as_json: bool, max_lag_s: float, *, watched: bool = False) -> Standing:
     found = observed.status(settings)
     covered = read_coverage(settings.reports())
     stands = verdict(found, covered, max_lag_s)
     if as_json:
-        click.echo(json.dumps(document(settings, found, covered, stands), indent=None if compact else 2))
+        click.echo(json.dumps(document(settings, found, covered, stands), indent=None if watched else 2))
         return stands
     shown = "\n".join(lines(settings, found, covered, stands, time.time()))
-    if cleared:
+    if watched:
         click.clear()
     click.echo(shown)
     return stands

@@ -27,11 +27,9 @@ from migrator.model.observation import (
     Server,
 )
 from migrator.run.failure import Stopping
-from migrator.run.progress import Progress, Snapshot, phase
+from migrator.run.progress import SILENT_S, Progress, Snapshot, phase
 
 TARGET_EVERY_S, FILES_EVERY_S = 5.0, 2.0
-SILENT_S = 15.0
-"""The target counts as silent when its last answer is older."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from migrator.model.table import TableId
 from migrator.run.capture.retention_watch import RetentionWatch
 from migrator.run.capture.steps import SourcePorts
 from migrator.run.progress import Progress
-from migrator.wiring.coordination import hints, look, own_event_log
+from migrator.wiring.coordination import hints_for_once, look, own_event_log
 from migrator.wiring.source import source_parts
 from migrator.wiring.target import filled, peek
 
@@ -186,8 +186,9 @@ def note_end(settings: Settings, epoch: int, ended: Ended) -> None:
 
     ``epoch``: of the leader. Another one's hint, of a later epoch, stays.
     """
-    place = hints(settings)
-    with suppress(MigratorError):
+    if not epoch:
+        return  # it never led
+    with suppress(MigratorError), hints_for_once(settings) as place:
         last = place.read()
-        if epoch and (last is None or last.epoch <= epoch):
+        if last is None or last.epoch <= epoch:
             place.publish(replace(last or Hint(epoch, ended.at_us), epoch=epoch, ended=ended))

@@ -17,7 +17,7 @@ from migrator.run.failure import Stopping
 from migrator.run.observe.lag_watch import LagWatch
 from migrator.run.observe.observer import Observer
 from migrator.run.progress import Progress
-from migrator.wiring.coordination import hints
+from migrator.wiring.coordination import hints_for_once
 from migrator.wiring.observed.sights import sights
 from migrator.wiring.observed.status import note_end, unit_of
 from migrator.wiring.source import source_parts
@@ -56,8 +56,11 @@ def watched(settings: Settings, progress: Progress, listen: str = "") -> Iterato
 
 
 def _before(settings: Settings) -> Hint | None:
-    with suppress(MigratorError):  # then this run knows nothing of the one before
-        return hints(settings).read()
+    with (
+        suppress(MigratorError),
+        hints_for_once(settings) as place,
+    ):  # else this run knows nothing of the one before
+        return place.read()
     return None
 
 

@@ -16,8 +16,8 @@ from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.table import TableId
 from migrator.run.failure import Stopping
 from migrator.run.observe.lag_watch import LagWatch
-from migrator.run.observe.observer import SILENT_S, Observer, Seen, Sights
-from migrator.run.progress import Progress
+from migrator.run.observe.observer import Observer, Seen, Sights
+from migrator.run.progress import SILENT_S, Progress
 
 DUMP = TableDump(TableId("s", "t"), done=True)
 HELD = Ledger("", 3, 5, Checkpoint(Position(7, "7"), dumps=(DUMP,)))
@@ -180,6 +180,11 @@ def test_the_lag_follows_the_answers_of_the_source() -> None:
     watch.look(meter)
     assert progress.lag().unknown == "the source can't be reached"
     assert progress.source()[0].problem == "the source can't be reached"
+    meter.answers = [Position(8, "8")]
+    watch.look(meter)
+    assert progress.source()[0].problem == ""
+    clock.now_s += SILENT_S + 1
+    assert progress.source()[0].problem == "no answer for 16 s", "as of a frozen server"
     known = progress.known_applied()
     assert known is not None
     assert known.order == 5
