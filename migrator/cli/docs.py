@@ -20,6 +20,7 @@ _FOLDERS = (
     "how-to/cut-over",
     "how-to/hooks",
     "how-to/mapping",
+    "how-to/observe",
     "how-to/service",
     "reference",
     "explanation",

@@ -12,7 +12,7 @@ from pathlib import Path
 from migrator.config.secret import Get, Problem, Secrets, settings_of
 from migrator.config.setting import Setting
 from migrator.errors import ConfigError
-from migrator.model.listening import Listening
+from migrator.model.observed.listening import Listening
 
 SECTION = "observe"
 _PEM = "PEM file, with `listen`"
@@ -46,7 +46,7 @@ _FILES = ("tls_cert", "tls_key", "tls_client_ca")
 
 @dataclass(frozen=True, slots=True)
 class ObserveSettings:
-    """Where runs may be asked, this way's and the way back's; None: nowhere.
+    """The addresses at which runs may be asked, this way's and the way back's; None: nowhere.
 
     ``guard`` has token and certificates, which hold for any address.
     """
@@ -119,7 +119,7 @@ def _parsed(address: str) -> tuple[str, int] | None:
 
 
 def _unguarded(host: str, _port: int, guard: Listening) -> str:
-    """Why such an address can't be listened at without a guard; empty where it may."""
+    """Returns why such an address can't be listened at without a guard; empty where it may."""
     if guard.token or guard.tls_client_ca or _is_loopback(host):
         return ""
     return f"whoever reaches {host} could read names of tables, positions and errors without a token or a certificate"

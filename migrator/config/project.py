@@ -112,6 +112,7 @@ class Settings:
 
 
 _LAST_PORT = 65535
+_STAGING = "executors load into {} targets only"
 _NUMBER = Setting(float, "any number")
 _TEXT_COLUMNS = 'write { prices = ["amount"] }'
 
@@ -188,15 +189,14 @@ class _Reader:
         text_columns = self._text_columns(source.kind)
         staging = self._choice("apply", "staging")
         if staging == "executors":
-            words = "executors load into {} targets only"
-            self._check_engine("apply", "staging", target.kind, lambda facts: facts.staging, words)
+            self._check_engine("apply", "staging", target.kind, lambda facts: facts.staging, _STAGING)
         self._choice("capture", "chunk_reading")
         self._choice("apply", "bad_rows")
         self._check_positive()
         coordination = None if with_owner else self._coordination(root)
         back = None if with_owner else self._back(root, source, target)
         cutover = None if with_owner else self._cutover(root, source, target)
-        observe = ObserveSettings() if with_owner else self._observe(root)
+        observe = self._observe(root, with_owner)
         if self.problems:
             return None
         return Settings(
@@ -333,17 +333,16 @@ class _Reader:
         return config_coordination.read(root, *self._of("coordination"), self._environment)
 
     def _back(self, root: Path, source: Server, target: Server) -> Back:
-        get, problem = self._of(config_back.SECTION)
-        secrets = Secrets(root, get, problem, self._environment)
-        return config_back.back_of(root, (source, target), get, problem, secrets)
+        asked = self._of(config_back.SECTION)
+        return config_back.back_of(root, (source, target), *asked, Secrets(root, *asked, self._environment))
 
     def _cutover(self, root: Path, source: Server, target: Server) -> CutoverSettings:
-        get, problem = self._of(config_cutover.SECTION)
-        secrets = Secrets(root, get, problem, self._environment)
-        return config_cutover.cutover_of((source, target), get, problem, secrets)
+        asked = self._of(config_cutover.SECTION)
+        return config_cutover.cutover_of((source, target), *asked, Secrets(root, *asked, self._environment))
 
-    def _observe(self, root: Path) -> ObserveSettings:
-        return config_observe.read(root, *self._of(config_observe.SECTION), self._environment)
+    def _observe(self, root: Path, with_owner: bool) -> ObserveSettings:
+        asked = self._of(config_observe.SECTION)
+        return ObserveSettings() if with_owner else config_observe.read(root, *asked, self._environment)
 
     def _spark(self, root: Path) -> SparkSettings:
         conf = self._get("spark", "conf")

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from migrator.model.observation import Applied, Lag
+from migrator.model.observed.observation import Applied, Lag
 from migrator.model.position import Position
 
 STALE_S = 5.0

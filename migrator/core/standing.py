@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 
-from migrator.model.observation import DUMPING, FILLING, STARTING, STREAMING, Lag
+from migrator.model.observed.observation import DUMPING, FILLING, STARTING, STREAMING, Lag
 from migrator.model.progress import TableDump
 
 

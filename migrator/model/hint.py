@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from migrator.model.observation import Applied, Ended
+from migrator.model.observed.observation import Applied, Ended
 from migrator.model.progress import Checkpoint
 
 
@@ -20,7 +20,7 @@ class Hint:
         checkpoint: of that segment.
         note: what it waits for or retries; empty when nothing is wrong.
         warnings: what an operator should do something about while it still goes on.
-        phase: of the run (one of ``model.observation.PHASES``); empty: unknown.
+        phase: of the run (one of ``model.observed.observation.PHASES``); empty: unknown.
         applied: up to when everything of the source is known to be in the target; None where that was never known.
         ended: how the run ended; None while it goes on, or was killed.
     """

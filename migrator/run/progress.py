@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from migrator.core.lag import LagMeter
 from migrator.core.standing import phase_of
 from migrator.errors import MigratorError
-from migrator.model.observation import Applied, Lag, Server, Work
+from migrator.model.observed.observation import Applied, Lag, Server, Work
 from migrator.model.position import Position
 from migrator.model.progress import Filling, TableDump
 from migrator.model.retention import Retention
@@ -69,7 +69,7 @@ class Snapshot:
 
 
 def phase(now: Snapshot) -> str:
-    """The phase of a process that leads (one of ``model.observation.PHASES``)."""
+    """The phase of a process that leads (one of ``model.observed.observation.PHASES``)."""
     begun = now.captured is not None and now.applied is not None
     return phase_of(now.dumps, now.requests, bool(now.filling), begun)
 

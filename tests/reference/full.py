@@ -8,7 +8,7 @@ from migrator.adapters.event_log.files.places import StoredPlace
 from migrator.columnar.types import image_schema
 from migrator.model.cutover.reads import ReadShape
 from migrator.model.hint import Hint
-from migrator.model.observation import Applied, Ended
+from migrator.model.observed.observation import Applied, Ended
 from migrator.model.position import Position
 from migrator.model.progress import (
     BadRow,

@@ -379,7 +379,7 @@ KINDS = (
     ),
     Kind(
         "edit the configuration",
-        r"\[(source|target|coordination|spark|migration)\]|source\.|setting|correct path|fields named"
+        r"\[(source|target|coordination|spark|migration|observe)\]|source\.|setting|correct path|fields named"
         r"|kind = |allowed: |use \{\}$"
         r"|state` directory|correct the name",
         (LIVE + "sources/postgres/test_placement_edited.py::test_the_placement_set_back_works_too",),

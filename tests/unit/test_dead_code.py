@@ -19,6 +19,11 @@ OTHERS_CALL_IT = {
     "importlib": ("get_code", "create_module", "exec_module", "loader_state"),
     "alembic": ("down_revision", "branch_labels", "depends_on"),
     "pytest": ("pytestmark", "test_*"),
+    "http.server, socketserver": (
+        "daemon_threads", "block_on_close", "address_family", "server_port", "handle_error", "sys_version", "timeout",
+        "do_HEAD", "log_message",
+    ),
+    "prometheus_client": ("describe",),
     "urllib": ("redirect_request", "http_open", "https_open"),
     "pymysql": ("_read_query_result", "_read_load_local_packet", "unbuffered_active", "first_packet"),
     "psycopg": ("itersize", "nonblocking", "isolation_level"),

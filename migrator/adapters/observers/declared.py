@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from migrator.model.observation import PHASES, Observation
+from migrator.model.observed.observation import PHASES, Observation
 
 GAUGE, COUNTER = "gauge", "counter"
 PREFIX = "migrator_"

@@ -9,7 +9,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from migrator.adapters.observers.declared import COUNTER, METRICS
-from migrator.model.observation import Observation
+from migrator.model.observed.observation import Observation
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

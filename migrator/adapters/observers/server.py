@@ -20,8 +20,8 @@ from typing import Any, Self
 
 from migrator.adapters.observers.metrics import CONTENT_TYPE, exposition
 from migrator.errors import ConfigError
-from migrator.model.listening import Listening
-from migrator.model.observation import DUMPING, FILLING, LEADER, STANDING_BY, STREAMING, Observation
+from migrator.model.observed.listening import Listening
+from migrator.model.observed.observation import DUMPING, FILLING, LEADER, STANDING_BY, STREAMING, Observation
 
 _TIMEOUT_S = 5.0
 _AT_ONCE = 8
@@ -183,7 +183,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 
 def not_ready(seen: Observation) -> str:
-    """Why a process isn't ready; empty where it is: it leads and works, or stands by while another one leads."""
+    """Returns why a process isn't ready; empty where it is: it leads and works, or stands by while another leads."""
     if seen.phase not in _READY:
         return f"it is {seen.phase}"
     if seen.role == LEADER and seen.target.problem:

@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from migrator.model.observation import Lag
+from migrator.model.observed.observation import Lag
 from migrator.model.progress import TableDump
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress, Snapshot

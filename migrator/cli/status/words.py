@@ -10,7 +10,7 @@ from migrator.cli.rows.rows import counted
 from migrator.cli.run.verifier import coverage_lines
 from migrator.config.project import Settings
 from migrator.core.standing import WORDS, Standing
-from migrator.model.observation import Lag
+from migrator.model.observed.observation import Lag
 from migrator.model.progress import Checkpoint, Phase, Remap, TableDump
 from migrator.model.remaps.remap import awaited_requests, whole
 from migrator.model.retention import Retention

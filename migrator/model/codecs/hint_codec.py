@@ -17,7 +17,7 @@ from migrator.model.codecs.codec import (
     text_to_json,
 )
 from migrator.model.hint import Hint
-from migrator.model.observation import Applied, Ended
+from migrator.model.observed.observation import Applied, Ended
 
 
 def hint_to_json(hint: Hint) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from functools import partial
 from migrator.errors import MigratorError
 from migrator.model.hint import Hint
 from migrator.model.ledger import Ledger
-from migrator.model.observation import (
+from migrator.model.observed.observation import (
     LEADER,
     STANDBY,
     STANDING_BY,
@@ -34,7 +34,7 @@ TARGET_EVERY_S, FILES_EVERY_S = 5.0, 2.0
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What processes tell each other: who leads, how many stand by, and the leader's last hint."""
+    """The words of processes to each other: who leads, how many stand by, and the leader's last hint."""
 
     leader: str = ""
     standbys: int | None = None
@@ -134,7 +134,7 @@ class Observer:
             self._note(judged=judged, files=Room())
 
     def observation(self) -> Observation:
-        """What is known now. Waits for nobody."""
+        """Returns what is known now. Waits for nobody."""
         with self._lock:
             one = _Answers(**{name: getattr(self._answers, name) for name in _Answers.__slots__})
         now, seen = self._progress.snapshot(), one.seen

@@ -13,7 +13,7 @@ from pathlib import Path
 from migrator.adapters.event_log.files.layout import Layout
 from migrator.adapters.event_log.files.read_results import ReadResults
 from migrator.config.project import Settings
-from migrator.model.observation import Judged, Room, VerifiedTable
+from migrator.model.observed.observation import Judged, Room, VerifiedTable
 from migrator.run.observe.observer import Seen, Sights
 from migrator.wiring.coordination import look
 from migrator.wiring.target import peek

@@ -15,7 +15,7 @@ from migrator.core.lag import seen_once
 from migrator.errors import MigratorError
 from migrator.model.hint import Hint
 from migrator.model.ledger import Ledger
-from migrator.model.observation import NOT_BEGUN, STARTING, STOPPED, Applied, Ended, Lag
+from migrator.model.observed.observation import NOT_BEGUN, STARTING, STOPPED, Applied, Ended, Lag
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.requests.request import RequestBook

@@ -1,4 +1,4 @@
-"""Those who watch beside a run: the lag of its lines and hints; metrics and health where they are wanted."""
+"""Watchers beside a run: the lag of its lines and hints; metrics and health where they are wanted."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from migrator.adapters.observers.server import ObserverServer
 from migrator.config.project import Settings
 from migrator.errors import MigratorError
 from migrator.model.hint import Hint
-from migrator.model.listening import Listening
-from migrator.model.observation import Ended
+from migrator.model.observed.listening import Listening
+from migrator.model.observed.observation import Ended
 from migrator.run.failure import Stopping
 from migrator.run.observe.lag_watch import LagWatch
 from migrator.run.observe.observer import Observer

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from migrator.core.lag import STALE_S, LagMeter, seen_once
-from migrator.model.observation import Applied, Lag
+from migrator.model.observed.observation import Applied, Lag
 from migrator.model.position import Position
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from migrator.core.standing import Standing, phase_of, standing
-from migrator.model.observation import DUMPING, FILLING, STARTING, STREAMING, Lag
+from migrator.model.observed.observation import DUMPING, FILLING, STARTING, STREAMING, Lag
 from migrator.model.progress import TableDump
 from migrator.model.table import TableId
 

@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from migrator.adapters.observers.declared import COUNTER, METRICS
 from migrator.adapters.observers.metrics import exposition
-from migrator.model.observation import (
+from migrator.model.observed.observation import (
     LEADER,
     STREAMING,
     Ended,

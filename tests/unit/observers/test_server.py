@@ -14,8 +14,8 @@ import pytest
 
 from migrator.adapters.observers.server import ObserverServer
 from migrator.errors import ConfigError
-from migrator.model.listening import Listening
-from migrator.model.observation import (
+from migrator.model.observed.listening import Listening
+from migrator.model.observed.observation import (
     DUMPING,
     LEADER,
     STANDBY,

@@ -10,7 +10,7 @@ from dataclasses import replace
 from migrator.errors import ConnectionFailed, VerifyError
 from migrator.model.hint import Hint
 from migrator.model.ledger import Ledger
-from migrator.model.observation import DUMPING, STANDING_BY, STARTING, STREAMING, Ended, Judged, Room
+from migrator.model.observed.observation import DUMPING, STANDING_BY, STARTING, STREAMING, Ended, Judged, Room
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.table import TableId

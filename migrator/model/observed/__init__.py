@@ -1,0 +1,1 @@
+"""Values of those who watch a migration."""
