@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ from jsonschema import Draft202012Validator
 from migrator.cli.repair.forms import RepairReport
 from migrator.cli.repair.forms import json_report as repair_json
 from migrator.cli.repair.report import planned_outcome
+from migrator.wiring.observed.status import Status
 from tests.unit.cli.test_repair_report import BEFORE, STEPS, WRONG, after
+from tests.unit.cli.test_status import FULL, STOPPED, status_json
 from tests.unit.verify.dual_read.test_dual_report import every_kind
 from tests.unit.verify.test_verify_report import DIFFERENT, EQUAL
 from verify.dual_read.report import json_report as dual_json
@@ -27,12 +30,19 @@ def repaired(dry: bool) -> str:
     return repair_json(RepairReport("shop", "2026-01-01T00:00:00+00:00", 1.5, done, "migrator repair"))
 
 
+def status_told(found: Status) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        return status_json(Path(folder), found)
+
+
 REPORTS: dict[str, tuple[str, Callable[[], str]]] = {
     "verify, different": ("verify", lambda: verify_json(DIFFERENT, "migrator repair --from x")),
     "verify, equal": ("verify", lambda: verify_json(EQUAL)),
     "dual read": ("dual-read", lambda: dual_json(every_kind())),
     "repair": ("repair", lambda: repaired(dry=False)),
     "dry run": ("repair", lambda: repaired(dry=True)),
+    "status": ("status", lambda: status_told(FULL)),
+    "status, stopped": ("status", lambda: status_told(STOPPED)),
 }
 
 
