@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import socket
@@ -47,28 +48,34 @@ def folder() -> Iterator[Path]:
 
 
 def hurried(folder: Path) -> Path:
-    """The alerts with minutes as seconds."""
+    """The alerts with minutes as seconds, and a lag of five seconds as one of a minute."""
     rules = re.sub(r"\b(\d+)m\b", r"\1s", RULES.read_text("utf-8")).replace("for: 30s", "for: 3s")
     file = folder / "alerts.yml"
-    file.write_text(rules.replace("[2s]", "[10s]").replace("[1s]", "[10s]").replace("[5s]", "[10s]"), "utf-8")
+    rules = re.sub(r"\[[125]s\]", "[10s]", rules).replace("_seconds > 60", "_seconds > 5")
+    standing_by = 'migrator_phase{phase="standing by"}'
+    file.write_text(rules.replace(f"{standing_by}[10s]", f"{standing_by}[2m]"), "utf-8")
     return file
+
+
+def free_address() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return f"127.0.0.1:{free.getsockname()[1]}"
 
 
 class Watched:
     """A run, and the Prometheus that scrapes it."""
 
-    def __init__(self, project: Project, folder: Path):
+    def __init__(self, project: Project, folder: Path, processes: int = 1):
         self._project = project
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self._address = f"127.0.0.1:{free.getsockname()[1]}"
+        self.addresses = [free_address() for _ in range(processes)]
         try:
-            self.prometheus = EmbeddedPrometheus(folder / "prometheus", [self._address], [hurried(folder)])
+            self.prometheus = EmbeddedPrometheus(folder / "prometheus", self.addresses, [hurried(folder)])
         except PackagesUnavailable as error:
             pytest.skip(f"no Prometheus: {error}")
 
     @contextmanager
-    def running(self) -> Iterator[subprocess.Popen[str]]:
-        process = self._project.process("run", "--plain", "--listen", self._address)
+    def running(self, *options: str, which: int = 0) -> Iterator[subprocess.Popen[str]]:
+        process = self._project.process("run", "--plain", "--listen", self.addresses[which], *options)
         try:
             yield process
         finally:
@@ -196,3 +203,48 @@ def troubled(
     watched.await_value("migrator_lag_known", lag_known)
     end()
     watched.await_alert(alert, fires=False)
+
+
+def test_a_standby_tells_of_the_migration_and_a_stalled_spark_and_its_takeover_are_told(
+    tmp_path: Path, folder: Path, old_pg: Database, new_pg: Database, spark: SparkSession
+) -> None:
+    create(scenario_database(old_pg), 300)
+    project = run_project.make(tmp_path / "project", old_pg, new_pg)
+    watched = Watched(project, folder, processes=2)
+    first, second = (f'instance="{address}"' for address in watched.addresses)
+    writers = OrderWriters(scenario_database(old_pg), 300, rate_per_s=20)
+    with watched.prometheus, watched.running("--ha") as leader:
+        watched.await_value(f'migrator_phase{{phase="streaming",{first}}}', 1)
+        with watched.running("--ha", which=1):
+            watched.await_value(f'migrator_phase{{phase="standing by",{second}}}', 1)
+            watched.await_value(f"migrator_lag_seconds{{{second}}}", 0)
+            assert not watched.firing("MigratorTookOver")
+            writers.start()
+            try:
+                (jvm,) = children(leader.pid, "java")
+                os.kill(jvm, signal.SIGSTOP)
+                try:
+                    watched.await_alert("MigratorNothingApplied")
+                    watched.await_alert("MigratorHotTable")
+                    watched.await_value(f"migrator_lag_known{{{second}}}", 1)
+                    assert float(watched.asked(f"migrator_lag_seconds{{{second}}}")[0]["value"][1]) > 5
+                finally:
+                    os.kill(jvm, signal.SIGCONT)
+                watched.await_alert("MigratorNothingApplied", fires=False)
+            finally:
+                writers.stop()
+            leader.kill()
+            watched.await_alert("MigratorTookOver")
+            watched.await_value(f"migrator_lag_seconds{{{second}}}", 0)
+            (told,) = watched.asked('ALERTS{alertname="MigratorDown",alertstate="firing"}')
+            assert told["metric"]["instance"] == watched.addresses[0]
+
+
+def children(process: int, name: str) -> list[int]:
+    """Processes of that name which a process started."""
+    found = [
+        int(child)
+        for thread in Path(f"/proc/{process}/task").iterdir()
+        for child in (thread / "children").read_text().split()
+    ]
+    return [child for child in found if Path(f"/proc/{child}/comm").read_text().strip() == name]

@@ -149,7 +149,8 @@ def test_the_lag_is_by_source_and_ledger_and_the_last_runs_word() -> None:
 def test_watched_it_goes_on_over_errors_until_it_is_ended(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    answers = iter([FULL, ConnectionFailed("the target can't be reached"), STOPPED])
+    said: list[Status | ConnectionFailed] = [FULL, ConnectionFailed("the target can't be reached"), STOPPED]
+    answers = iter(said)
 
     def looked(_: Settings) -> Status:
         answer = next(answers, None)
