@@ -1,4 +1,4 @@
-"""The section ``[observe]`` of ``migration.toml``: where a run's metrics and health are asked for, and by whom."""
+"""The section ``[observe]`` of ``migration.toml``: metrics and health of runs, by whom they are asked for; events."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import ipaddress
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from migrator.config.secret import Get, Problem, Secrets, settings_of
-from migrator.config.setting import Setting
+from migrator.config.setting import Setting, choice
 from migrator.errors import ConfigError
+from migrator.model.cutover.hook import url_problem
 from migrator.model.observed.listening import Listening
 
 SECTION = "observe"
@@ -37,11 +38,36 @@ SETTINGS: Mapping[str, Setting] = {
     "tls_client_ca": Setting(
         str, f"{_PEM}: the authority of clients' certificates; who shows none of it is refused"
     ),
+    "log_format": choice(
+        "form of [`<state>/run.log`](how-to/observe/log.md): lines to read, or a JSON document a line",
+        "text",
+        "json",
+    ),
+    "log_bytes": Setting(
+        int, "size at which `run.log` is put aside as `run.log.1`, and so on up to `run.log.5`", 10 << 20
+    ),
+    "on_event": Setting(
+        str,
+        "command or URL that is told when a run ended, took over, or is behind by more than `max_lag_s`, when rows"
+        " differ, and when the source is about to give up its log ([The hook](how-to/observe/log.md#the-hook))",
+    ),
+    "max_lag_s": Setting(float, "the lag from which on that is an event", 60.0),
 }
 _HOST = re.compile(r"(?:\[(?P<six>[0-9a-fA-F:.]+)\]|(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)):(?P<port>\d{1,5})")
 _LAST_PORT = 65535
+_LEAST_LOG_BYTES = 65_536
 _FORM = "write host:port, such as 127.0.0.1:9464"
 _FILES = ("tls_cert", "tls_key", "tls_client_ca")
+
+
+@dataclass(frozen=True, slots=True)
+class EventSettings:
+    """The log of events, and who is told of some of them; see ``SETTINGS``."""
+
+    log_format: str = "text"
+    log_bytes: int = 10 << 20
+    on_event: str = ""
+    max_lag_s: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +80,7 @@ class ObserveSettings:
     there: Listening | None = None
     back: Listening | None = None
     guard: Listening = field(default_factory=lambda: Listening("", 0))
+    events: EventSettings = EventSettings()
 
     def at(self, address: str) -> Listening:
         """The same guard at an address of a command's. Raises ``ConfigError`` naming it, the cause and the remedy."""
@@ -93,9 +120,22 @@ def read(root: Path, get: Get, problem: Problem, environment: Mapping[str, str])
     guard = Listening(
         "", 0, token, **{name: str(root / file) if file else "" for name, file in files.items()}
     )
-    return ObserveSettings(
-        _listening("listen", get, problem, guard), _listening("reverse_listen", get, problem, guard), guard
-    )
+    there, back = (_listening(name, get, problem, guard) for name in ("listen", "reverse_listen"))
+    return ObserveSettings(there, back, guard, _events(get, problem))
+
+
+def _events(get: Get, problem: Problem) -> EventSettings:
+    found = EventSettings(*(get(one.name) for one in fields(EventSettings)))
+    forms = SETTINGS["log_format"].choices
+    if found.log_format not in forms:
+        problem("log_format", f"{found.log_format!r} is none of {', '.join(forms)}")
+    if found.log_bytes < _LEAST_LOG_BYTES:
+        problem("log_bytes", f"{found.log_bytes} is less than {_LEAST_LOG_BYTES}")
+    if found.max_lag_s <= 0:
+        problem("max_lag_s", f"{found.max_lag_s:g} is not above 0")
+    if wrong := url_problem(found.on_event):
+        problem("on_event", wrong)
+    return found
 
 
 def _listening(setting: str, get: Get, problem: Problem, guard: Listening) -> Listening | None:

@@ -70,6 +70,12 @@ from verify.tables.continuous import DEFAULT_RATE
     metavar="HOST:PORT",
     help="Tell metrics and health there, in place of [observe] listen: for a second process on a machine.",
 )
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default=None,
+    help="Form of the state folder's run.log, in place of [observe] log_format.",
+)
 def run(
     project: OnSpark,
     until: str | None,
@@ -81,6 +87,7 @@ def run(
     verified: bool,
     verify_rate: float,
     listen: str,
+    log_format: str | None,
 ) -> None:
     """Capture, map and apply until stopped (Ctrl-C or SIGTERM); goes on where it was when started again."""
     settings = replace(project.settings, reason=reason, unproven_log=unproven_log, accepted=accepted)
@@ -100,7 +107,10 @@ def run(
     migration = Migration(parts, standby)
     goal = caught_up(parts.catalog.position) if until == "caught-up" else None
     manager = ServiceManager()
-    with watched(settings, migration.progress, listen), Display(migration.progress, plain=plain or None):
+    with (
+        watched(settings, migration.progress, listen, log_format or ""),
+        Display(migration.progress, plain=plain or None),
+    ):
         beside = None
         if manager.listens():
             stopping.thread("service", lambda: manager.follow(migration.progress, stopping))

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 
+from migrator.adapters.hooks.events import LIMIT_S, told_of
+from migrator.adapters.observers.run_log import RunLog, document
 from migrator.adapters.observers.server import ObserverServer
 from migrator.config.project import Settings
 from migrator.errors import MigratorError
 from migrator.model.hint import Hint
+from migrator.model.observed.happening import Happening
 from migrator.model.observed.listening import Listening
 from migrator.model.observed.observation import Ended
 from migrator.run.failure import Stopping
+from migrator.run.observe.journal import Journal
 from migrator.run.observe.lag_watch import LagWatch
 from migrator.run.observe.observer import Observer
 from migrator.run.progress import Progress
@@ -24,13 +28,14 @@ from migrator.wiring.source import source_parts
 
 
 @contextmanager
-def watched(settings: Settings, progress: Progress, listen: str = "") -> Iterator[None]:
+def watched(settings: Settings, progress: Progress, listen: str = "", log_format: str = "") -> Iterator[None]:
     """Watches within it, in threads that nothing of the run waits for, and leaves behind how it ended.
 
     Args:
         settings: the project's.
         progress: of the run.
         listen: an address in place of the settings'; empty: that of the settings.
+        log_format: likewise, of the log of events.
 
     Raises what is raised within it, and ``ConfigError`` where metrics can't be served at the address that is set.
     """
@@ -42,6 +47,7 @@ def watched(settings: Settings, progress: Progress, listen: str = "") -> Iterato
     with ExitStack() as stack:
         if where is not None:
             stack.enter_context(_served(settings, progress, where, before, stopping))
+        ends = _told(settings, progress, log_format, stopping)
         _, ports = source_parts(settings)
         if (meter := ports([]).meter) is not None:
             stopping.thread("lag", lambda: LagWatch(meter, progress).run(stopping))
@@ -51,8 +57,35 @@ def watched(settings: Settings, progress: Progress, listen: str = "") -> Iterato
             ended = Ended(0, type(error).__name__, str(error))
             raise
         finally:
-            note_end(settings, progress.snapshot().led, replace(ended, at_us=time.time_ns() // 1000))
+            ended = replace(ended, at_us=time.time_ns() // 1000)
+            note_end(settings, progress.snapshot().led, ended)
             stopping.request()
+            ends(ended)
+
+
+def _told(
+    settings: Settings, progress: Progress, log_format: str, stopping: Stopping
+) -> Callable[[Ended], None]:
+    """Begins the log of events, and the hook where there is one; returns what ends both with the run's last event."""
+    events, telling = settings.observe.events, Stopping()
+    log = RunLog(settings.state, log_format or events.log_format, events.log_bytes, settings.name)
+
+    def tell(at_us: int, one: Happening) -> str:
+        return told_of(events.on_event, document(settings.name, at_us, one))
+
+    hooked = bool(events.on_event)
+    journal = Journal(progress, sights(settings).judged, events.max_lag_s, log, tell if hooked else None)
+    looks = stopping.thread("journal", lambda: journal.run(stopping))
+    calls = telling.thread("hook", lambda: journal.serve(telling)) if hooked else None
+
+    def ends(ended: Ended) -> None:
+        looks.join(timeout=5)
+        journal.ended(ended)
+        telling.request()
+        if calls is not None:
+            calls.join(timeout=LIMIT_S)
+
+    return ends
 
 
 def _before(settings: Settings) -> Hint | None:

@@ -62,6 +62,10 @@ def test_elsewhere_a_token_or_client_certificates_are_needed(tmp_path: Path, hos
         ('token = "abc"', "must not stand in this file"),
         ('tls_cert = "none.pem"', "no file that can be read"),
         (f'tls_key = "{CERTIFICATES}/server.pem"', "observe.tls_cert: a certificate and its key go together"),
+        ('log_format = "xml"', "'xml' is none of text, json"),
+        ("log_bytes = 10", "10 is less than 65536"),
+        ("max_lag_s = 0", "0 is not above 0"),
+        ('on_event = "https:///x"', "it names no host"),
         (f'tls_client_ca = "{CERTIFICATES}/ca.pem"', "clients show certificates in TLS only"),
     ],
 )

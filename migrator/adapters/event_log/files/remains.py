@@ -38,6 +38,8 @@ _WORKING = frozenset(
         "spark-code",
         "spark.log",
         "verify.log",
+        "run.log",
+        *(f"run.log.{number}" for number in range(1, 6)),
         "progress.json",
         "standbys",
         "requests.lock",
