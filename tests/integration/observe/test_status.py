@@ -61,7 +61,8 @@ class Looks:
         assert list(validator("status").iter_errors(found)) == []
         return found
 
-    def caught_up(self) -> bool:
+    def caught_up(self, process: subprocess.Popen[str] | None = None) -> bool:
+        assert process is None or process.poll() is None, process.communicate()[0]
         return bool(self.look()["standing"] == "caught up")
 
 
@@ -71,8 +72,8 @@ def test_the_target_is_caught_up_then_behind_by_what_nobody_applies(
     looks = Looks(project, capfd)
     found = looks.look()
     assert (found["exit_code"], found["phase"], found["applied"]) == (5, "not begun", None)
-    with running(project):
-        await_true(looks.caught_up, "it has caught up", PATIENCE_S, every_s=0.5)
+    with running(project) as process:
+        await_true(lambda: looks.caught_up(process), "it has caught up", PATIENCE_S, every_s=0.5)
         found = looks.look()
         assert (found["standing"], found["phase"], found["complete"]) == ("caught up", "streaming", True)
         assert found["leader"]
@@ -99,8 +100,8 @@ def test_where_the_source_cannot_be_asked_the_lag_is_unknown(
     project: Project, spark: SparkSession, capfd: pytest.CaptureFixture[str]
 ) -> None:
     looks = Looks(project, capfd)
-    with running(project):
-        await_true(looks.caught_up, "it has caught up", PATIENCE_S, every_s=0.5)
+    with running(project) as process:
+        await_true(lambda: looks.caught_up(process), "it has caught up", PATIENCE_S, every_s=0.5)
         await_true(lambda: looks.look()["lag"]["at_most_s"] is not None, "the run has seen it", PATIENCE_S)
         whole = project.config.read_text()
         port = f"port = {project.old.port}"
