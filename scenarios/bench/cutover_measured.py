@@ -199,7 +199,7 @@ def _complete(settings: Settings) -> bool:
 
 
 def _there_and_back(pair: _Pair, rows: int, rate: float, switches: int) -> tuple[_Switches, float]:
-    """Switches under writers; returns the figures, and the rate of the writers. In the end both sides must be equal."""
+    """Switches under writers; returns the figures, and the writers' rate. In the end both sides must be equal."""
     application = OrderApplication(*pair.logins, rows, rate)
     application.start()
     figures = _Switches()
