@@ -39,7 +39,7 @@ class RowMaker:
         spread: added to numbers that count up, so that they meet no row that is there.
     """
 
-    def __init__(self, seed: int, spread: int = 0):
+    def __init__(self, seed: int | str, spread: int = 0):
         self._dice = random.Random(seed)
         self._spread = spread
 
@@ -77,11 +77,11 @@ class RowMaker:
     def unique(self, column: Column, number: int) -> object:
         """A value that no other number has."""
         count = number + 1 + self._spread
-        kind = _kind(column)
+        kind = kind_of(column)
         if column.chosen or kind == "boolean":
             return self.value(column)
         if kind == "number":
-            most = _most(column)
+            most = largest(column)
             if count > most:
                 count = number + 1 + most // 2
             if count > most:
@@ -95,7 +95,7 @@ class RowMaker:
             day = _DAY_ONE + timedelta(days=count % 20_000)
             return f"{day}" if kind == "date" else f"{day} {count % 24:02}:{count % 60:02}:00"
         if kind == "binary":
-            return count.to_bytes(max(min(_length(column, 8), 8), 1), "big")
+            return count.to_bytes(max(min(longest(column, 8), 8), 1), "big")
         return self.value(column)
 
     def value(self, column: Column, checks: tuple[str, ...] = ()) -> object:
@@ -103,7 +103,7 @@ class RowMaker:
         dice = self._dice
         if column.chosen:
             return dice.choice(column.chosen)
-        kind = _kind(column)
+        kind = kind_of(column)
         about = [check for check in checks if re.search(rf"\b{re.escape(column.name)}\b", check)]
         if about and dice.random() < 0.8:
             named = self._named(kind, about)
@@ -130,7 +130,7 @@ class RowMaker:
         return None
 
 
-def _kind(column: Column) -> str:
+def kind_of(column: Column) -> str:
     """The family of a type, empty where it isn't known."""
     name = column.type
     if name.endswith("[]"):
@@ -163,12 +163,14 @@ _KINDS = (
 )
 
 
-def _length(column: Column, otherwise: int) -> int:
+def longest(column: Column, otherwise: int) -> int:
+    """The length that a type names, in characters or bytes; ``otherwise`` where it names none."""
     found = _LENGTH.search(column.type)
     return int(found[1]) if found else otherwise
 
 
-def _most(column: Column) -> int:
+def largest(column: Column) -> int:
+    """The largest whole number that is made for a column of numbers."""
     base = column.type.split("(")[0].split(" ")[0]
     if base in ("numeric", "decimal", "dec"):
         found = _LENGTH.search(column.type)
@@ -178,7 +180,7 @@ def _most(column: Column) -> int:
 
 
 def _number(column: Column, dice: random.Random) -> object:
-    most = min(_most(column), 10**_FEW - 1)
+    most = min(largest(column), 10**_FEW - 1)
     found = _LENGTH.search(column.type)
     scale = int(found[2] or 0) if found and column.type.startswith(("numeric", "dec")) else 0
     whole = dice.randint(0, most)
@@ -193,7 +195,7 @@ def _text(column: Column, dice: random.Random) -> object:
 def _cut(words: str, short: str, column: Column) -> str:
     base = column.type.split("(")[0]
     least = 1 if base in ("char", "character", "bpchar", '"char"') else 10**9
-    length = _length(column, least)
+    length = longest(column, least)
     found = words if len(words) <= length else short
     return found[-length:].strip() or found[:1]
 
@@ -220,6 +222,6 @@ _MAKERS: Mapping[str, Callable[[Column, random.Random], object]] = {
     "array": lambda _, __: "{}",
     # MySQL's own form: no reference system, then a point as its bytes.
     "geometry": lambda _, dice: struct.pack("<IBIdd", 0, 1, 1, dice.randrange(180), dice.randrange(90)),
-    "binary": lambda column, dice: dice.randbytes(min(_length(column, 6), 6)),
+    "binary": lambda column, dice: dice.randbytes(min(longest(column, 6), 6)),
     "text": _text,
 }

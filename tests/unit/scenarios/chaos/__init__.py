@@ -1,0 +1,1 @@
+"""Scenarios, their faults, workloads and benchmarks."""
