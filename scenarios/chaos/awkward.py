@@ -7,7 +7,18 @@ from collections.abc import Mapping
 from scenarios.rehearsal.rows import kind_of, largest, longest
 from scenarios.rehearsal.tables import Column
 
-_TEXTS = ("", " ", "  two  spaces  ", "O'Brien \"q\" \\ %s", "NULL", "0", "straße", "tab\tline\nend", "日本 🙂", "é")
+_TEXTS = (
+    "",
+    " ",
+    "  two  spaces  ",
+    'O\'Brien "q" \\ %s',
+    "NULL",
+    "0",
+    "straße",
+    "tab\tline\nend",
+    "日本 🙂",
+    "é",
+)
 _FIXED: Mapping[str, tuple[object, ...]] = {
     "float": ("0", "-0.5", "1e-7", "123456789.125"),
     "date": ("1970-01-01", "2000-02-29", "1999-12-31", "9999-12-31", "1582-10-15"),

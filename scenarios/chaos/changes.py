@@ -85,6 +85,4 @@ def _plain(values: Values) -> dict[str, object]:
 
 
 def _values(found: Mapping[str, Any]) -> dict[str, object]:
-    return {
-        name: bytes.fromhex(one["hex"]) if isinstance(one, dict) else one for name, one in found.items()
-    }
+    return {name: bytes.fromhex(one["hex"]) if isinstance(one, dict) else one for name, one in found.items()}

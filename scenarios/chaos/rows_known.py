@@ -62,6 +62,20 @@ class Known:
                     tuple(after[name] for name in columns)
                 )
 
+    def forget(self, changes: Sequence[Change]) -> None:
+        """Leaves rows alone of which nobody knows what they are, and those that they may name."""
+        for change in changes:
+            row = self.own[change.table].pop(tuple(change.key.values()), {})
+            self._forget_above(change.table, {**row, **change.row})
+            self._forget_above(change.table, row)
+
+    def _forget_above(self, table: str, row: Values) -> None:
+        for one in self.tables[table].foreign_keys:
+            for key, parent in list(self.own.get(one.parent, {}).items()):
+                if names(one, row, parent):
+                    del self.own[one.parent][key]
+                    self._forget_above(one.parent, parent)
+
     def is_taken(self, table: Table, row: Values) -> bool:
         """Tells whether a row has, or had, the same values in unique columns."""
         return any(
@@ -102,16 +116,16 @@ def shared_out(
     owners: dict[str, list[int | None]] = {}
     places = _places(tables, rows)
     links = [
-        (name, index, one.parent, parent)
+        ((name, index), (one.parent, at))
         for name, table in tables.items()
         for one in table.foreign_keys
         if one.parent in tables
         for index, row in enumerate(rows.get(name, ()))
-        if (parent := places.get((one.parent, one.parent_columns), {}).get(_named(one, row))) is not None
+        if (at := places.get((one.parent, one.parent_columns), {}).get(_named(one, row))) is not None
     ]
     above: dict[tuple[str, int], list[tuple[str, int]]] = {}
-    for child, index, parent, place in links:
-        above.setdefault((child, index), []).append((parent, place))
+    for below, parent_place in links:
+        above.setdefault(below, []).append(parent_place)
     for name in in_order(tables, tables):
         owners[name] = []
         for index, _ in enumerate(rows.get(name, ())):
@@ -126,7 +140,7 @@ def shared_out(
     changed = True
     while changed:  # whoever is named by somebody else's row is everybody's
         changed = False
-        for child, index, parent, place in links:
+        for (child, index), (parent, place) in links:
             if owners[parent][place] is not None and owners[parent][place] != owners[child][index]:
                 owners[parent][place], changed = None, True
     return [_known(tables, rows, owners, client) for client in range(clients)]

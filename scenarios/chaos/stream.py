@@ -44,7 +44,7 @@ class Stream:
         weights: of kinds, tables and awkward values.
     """
 
-    def __init__(self, known: Known, client: int, clients: int, seed: int, weights: Weights = Weights()):
+    def __init__(self, known: Known, client: int, clients: int, seed: int, weights: Weights):
         self._known, self._weights = known, weights
         self._dice = random.Random(f"{seed}/{client}")
         self._maker = RowMaker(f"{seed}/{client}/rows", SPREAD)
@@ -96,6 +96,12 @@ class Stream:
             self._note_good(self._known.tables[change.table], change.row)
             if not found.undone:
                 self._known.apply(change)
+
+    def lost(self) -> None:
+        """Says that nobody knows how the drawn transaction ended: its rows are left alone from now on."""
+        found, self._open = self._open, None
+        if found is not None:
+            self._known.forget(found.changes)
 
     def _weight(self, table: Table) -> float:
         return self._weights.tables.get(table.name, 1.0)
@@ -174,7 +180,9 @@ class Stream:
                 found[column.name] = self._maker.unique(column, self._client + self._clients * self._count)
             else:
                 found[column.name] = self._value(table, column)
-        if fixed & found.keys() or self._known.is_taken(table, {**row, **found} if unique & found.keys() else {}):
+        if fixed & found.keys() or self._known.is_taken(
+            table, {**row, **found} if unique & found.keys() else {}
+        ):
             return []
         return [Change("update", table.name, {name: row[name] for name in table.key}, found)]
 
@@ -194,7 +202,9 @@ class Stream:
     def _move(self, table: Table, row: Values) -> list[Change]:
         """Another key for a row that nothing names; columns of foreign keys stay."""
         linked = {name for one in table.foreign_keys for name in one.columns}
-        moved = [table.column(name) for name in table.key if name not in linked and table.column(name).written]
+        moved = [
+            table.column(name) for name in table.key if name not in linked and table.column(name).written
+        ]
         if not moved or self._known.naming(table.name, row):
             return []
         self._count += 1
@@ -220,7 +230,7 @@ class Stream:
     def _parents(
         self, table: Table, above: Mapping[str, Values], *, shared_only: bool = False
     ) -> dict[str, object]:
-        """Values for all columns of foreign keys. Raises ``CannotMake`` where one can't be NULL and nothing is there."""
+        """Values for all columns of foreign keys. Raises ``CannotMake`` where a needed one has nothing to name."""
         found: dict[str, object] = {}
         for one in table.foreign_keys:
             parent = above.get(one.parent)

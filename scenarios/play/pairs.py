@@ -48,7 +48,7 @@ def _pair(one: Scenario, other: Scenario) -> Scenario | None:
     engines = tuple(engine for engine in one.engines if engine in other.engines)
     same_keys = set(one.server) & set(other.server)
     alike = one.workload == other.workload and one.expect.verify == other.expect.verify
-    if not alike or not engines or same_keys or _clash(one, other):
+    if not alike or not engines or same_keys or clash(one, other):
         return None
     checks = tuple(code for code in one.expect.checks if code in other.expect.checks)
     return Scenario(
@@ -65,7 +65,9 @@ def _pair(one: Scenario, other: Scenario) -> Scenario | None:
     )
 
 
-def _clash(one: Scenario, other: Scenario) -> bool:
+def clash(one: Scenario, other: Scenario) -> bool:
+    """Tells whether two scenarios set the same option of the project."""
+
     def names(scenario: Scenario) -> set[tuple[str, str]]:
         return {(section, name) for section, values in scenario.settings.items() for name in values}
 

@@ -104,7 +104,7 @@ def run(scenario: Scenario, engine: Engine, seed: int, out: Path, yaml: str, mut
             round(time.monotonic() - started, 3), mutant, found.reason, findings.counts,
         )  # fmt: skip
         if result.outcome is not Outcome.HOLDS and findings.versions:
-            _keep_evidence(stage.folder, folder)
+            keep_evidence(stage.folder, folder)
     bundle.write_result(result, findings.versions, command)
     return result
 
@@ -178,9 +178,9 @@ class _Play:
             self._play_refusal()
             return
         self._recorders.start()
-        self._stack.callback(_after_failure, self._recorders.stop)
+        self._stack.callback(after_failure, self._recorders.stop)
         self._plan.prepare()
-        self._stack.callback(_after_failure, self._writers.stop)
+        self._stack.callback(after_failure, self._writers.stop)
         act = Act(
             self._scenario,
             self._stage.settings,
@@ -200,10 +200,7 @@ class _Play:
         """Starts the writers; holds the pipeline before its first record and chunk until the log has some writes."""
         if self._scenario.expect.ending == REFUSED:
             return
-        self._writers.start()
-        deadline = time.monotonic() + _FIRST_WRITES_S
-        while self._writers.report().row_changes < _FIRST_WRITES and time.monotonic() < deadline:
-            self._writers.wait(0.01)
+        begin_writing(self._writers)
 
     def _end(self, ended: Ended, report: WriterReport) -> None:
         findings = self._findings
@@ -267,7 +264,15 @@ class _Play:
         return {**self._stage.environment, **self._plan.environment()}
 
 
-def _after_failure(stop: Callable[[], object]) -> None:
+def begin_writing(writers: Workload) -> None:
+    """Starts writers, and waits until the log has some of their writes."""
+    writers.start()
+    deadline = time.monotonic() + _FIRST_WRITES_S
+    while writers.report().row_changes < _FIRST_WRITES and time.monotonic() < deadline:
+        writers.wait(0.01)
+
+
+def after_failure(stop: Callable[[], object]) -> None:
     """Stops something that an earlier failure has left running; that failure is the one to be told, not what
     follows.
 
@@ -277,7 +282,7 @@ def _after_failure(stop: Callable[[], object]) -> None:
         stop()
 
 
-def _keep_evidence(scratch: Path, folder: Path) -> None:
+def keep_evidence(scratch: Path, folder: Path) -> None:
     """Copies what helps to see why: segments as delivered, servers' logs, the project's file."""
     segments = scratch / bundle.SEGMENTS
     if segments.exists():

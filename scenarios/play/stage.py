@@ -89,14 +89,14 @@ def set_up(stack: ExitStack, scenario: Scenario, engine: Engine, seed: int) -> S
         new = pool.submit(_target, stack, folder, "target" in protected)
         source, target = old.result(), new.result()
     if "source" in proxied:
-        source = _behind_proxy(stack, source, seed)
+        source = behind_proxy(stack, source, seed)
     if needs_replica(scenario.faults):
         source = _followed(stack, folder, source)
     if "target" in proxied:
-        target = _behind_proxy(stack, target, seed + 1)
+        target = behind_proxy(stack, target, seed + 1)
     found = workload(scenario.workload.name)
     found.create(source.direct, scenario.workload)
-    batch_rows = random.Random(f"{scenario.name}/{engine}/{seed}").choice(_BATCH_ROWS)
+    batch_rows = batch_rows_of(f"{scenario.name}/{engine}/{seed}")
     zookeeper = _zookeeper(stack, folder) if needs_zookeeper(scenario.faults) else None
     cluster = None
     if needs_cluster(scenario.faults):
@@ -105,7 +105,7 @@ def set_up(stack: ExitStack, scenario: Scenario, engine: Engine, seed: int) -> S
     config = _project(folder, scenario, found, source, target, batch_rows, zookeeper, spark)
     environment = dict.fromkeys(_PASSWORD_VARIABLES.values(), _PASSWORD)
     poor = configuration.load(config, environment)
-    settings = _direct(poor, source.direct, target.direct)
+    settings = direct(poor, source.direct, target.direct)
     if zookeeper is not None:
         settings = replace(settings, coordination=zookeeper.settings)
     wiring.upgrade_user_target(settings)
@@ -177,7 +177,8 @@ def _postgres(
     return Side(direct, replace(direct, user=_PIPELINE_USER, password=_PASSWORD), server)
 
 
-def _behind_proxy(stack: ExitStack, side: Side, seed: int) -> Side:
+def behind_proxy(stack: ExitStack, side: Side, seed: int) -> Side:
+    """The side, reached by the pipeline through a proxy; ``seed`` is of the proxy's choices."""
     proxy = TcpProxy(side.direct.host, side.direct.port, kind=side.direct.kind, seed=seed)
     stack.enter_context(proxy)
     return replace(side, via=replace(side.via, host=proxy.host, port=proxy.port), proxy=proxy)
@@ -201,19 +202,9 @@ def _project(
     zookeeper: ZooKeeperSide | None,
     spark: dict[str, object],
 ) -> Path:
-    """Copies the workload's project, with small chunks, so that even a small table's dump has several of them."""
+    """Copies the workload's project, with small chunks."""
     config = make_project(folder / "project", source.via, target.via, found.project, MIGRATION)
-    rows = max(_LEAST_CHUNK_ROWS, scenario.workload.keys // _CHUNKS)
-    defaults: dict[str, dict[str, object]] = {
-        "capture": {
-            "chunk_rows": rows,
-            "chunk_rows_min": rows,
-            "chunk_rows_max": rows,
-            "dump_share": 1.0,  # no throttle: reads are to meet as many writes as they can
-        },
-        "apply": {"batch_rows": batch_rows},
-        "spark": spark,
-    }
+    defaults = {**small_steps(scenario.workload.keys, batch_rows), "spark": spark}
     for side, variable in _PASSWORD_VARIABLES.items():
         defaults[side] = {"password_env": variable}
     if zookeeper is not None:
@@ -232,7 +223,26 @@ def _project(
     return config
 
 
-def _direct(settings: configuration.Settings, source: Database, target: Database) -> configuration.Settings:
+def small_steps(keys: int, batch_rows: int) -> dict[str, dict[str, object]]:
+    """Settings with small chunks, so that even the dump of a table of so many rows has several of them."""
+    rows = max(_LEAST_CHUNK_ROWS, keys // _CHUNKS)
+    return {
+        "capture": {
+            "chunk_rows": rows,
+            "chunk_rows_min": rows,
+            "chunk_rows_max": rows,
+            "dump_share": 1.0,  # no throttle: reads are to meet as many writes as they can
+        },
+        "apply": {"batch_rows": batch_rows},
+    }
+
+
+def batch_rows_of(seed: str) -> int:
+    """Rows of a batch, chosen by a seed."""
+    return random.Random(seed).choice(_BATCH_ROWS)
+
+
+def direct(settings: configuration.Settings, source: Database, target: Database) -> configuration.Settings:
     """The same project without proxies, as the superusers."""
 
     def straight(server: Server, to: Database) -> Server:

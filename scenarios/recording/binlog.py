@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import pymysql
@@ -16,7 +16,7 @@ from migrator.run.failure import Stopping
 from scenarios.database import Database
 from scenarios.recording.clock import RunClock
 from scenarios.recording.row_version import RowShape, RowVersion
-from scenarios.recording.source_log import SourceLog
+from scenarios.recording.source_log import OpenLog, SourceLog
 from scenarios.recording.states import rows_of
 from scenarios.workloads.base import Tracked
 
@@ -72,16 +72,24 @@ class BinlogRecorder:
         self._goal: Place | None = None
         self._open: Place | None = None
         self._inside = False
-        self._held: dict[str, list[tuple[str, int, RowVersion]]] = {}
+        self._held: dict[str, list[Any]] = {}
         self._shapes: dict[tuple[str, ...], RowShape] = {}
 
     def start(self) -> None:
         """See ``SourceLogRecorder``. Nobody may write during this call."""
-        self._place = self._present()
-        self._columns = {table: self._column_names(table) for table in self._tracked}
+        self._begin_reading(self._tracked)
         for sides in self._tracked.values():
             self.log.initial(sides.table.name, rows_of(self._database, sides.old))
         self._thread = self._stopping.thread("log recorder", self._run)
+
+    def _begin_reading(self, tables: Iterable[str]) -> None:
+        """Takes the log's present end for the place to read from, and the columns' names as they are."""
+        self._place = self._present()
+        self._columns = {table: self._column_names(table) for table in tables}
+
+    def _into(self) -> OpenLog:
+        """Returns the log that gets what is read."""
+        return self.log
 
     def stop(self) -> None:
         """See ``SourceLogRecorder``."""
@@ -112,7 +120,7 @@ class BinlogRecorder:
                     ) from error
                 self._stopping.wait(_RETRY_S)  # a server that a fault has stopped
             finally:
-                self.log.abort()
+                self._into().abort()
                 self._open = None
                 stream.close()
 
@@ -152,19 +160,19 @@ class BinlogRecorder:
         elif isinstance(event, XAPrepareEvent):
             if not event.one_phase:
                 xid = f"{event.xid_gtrid.hex()},{event.xid_bqual.hex()},{event.xid_format_id}"
-                self._held[xid] = self.log.hold()
+                self._held[xid] = self._into().hold()
             self._commit()
         else:
             self._rows(event)
         stream.auto_position = self._place.text  # where the reader goes on by itself after a cut
 
     def _begin(self, event: Any) -> None:
-        self.log.abort()
+        self._into().abort()
         self._open = self._after(event)
         if self._open is None:
             return  # told twice after a reconnection
         self._inside = self._has_end(event)
-        self.log.begin(self._open.order, self._clock.at_unix_us(event.timestamp * 1_000_000))
+        self._into().begin(self._open.order, self._clock.at_unix_us(event.timestamp * 1_000_000))
 
     def _has_end(self, event: Any) -> bool:
         """Returns whether the event itself says that a COMMIT or the like ends what it begins."""
@@ -172,7 +180,7 @@ class BinlogRecorder:
 
     def _commit(self) -> None:
         if self._open is not None:
-            self.log.commit()
+            self._into().commit()
             self._place, self._open = self._open, None
 
     def _rows(self, event: Any) -> None:
@@ -190,13 +198,15 @@ class BinlogRecorder:
     def _version(self, tracked: Tracked, values: Mapping[str, object] | None) -> RowVersion | None:
         if values is None:
             return None
-        names = tuple(values)
-        if names[0].startswith("UNKNOWN_COL"):  # binlog_row_metadata isn't FULL
-            names = self._columns[tracked.old.table]
+        names = self._names(tracked.old.table, values)
         shape = self._shapes.get((tracked.old.table, *names))
         if shape is None:
             shape = self._shapes[tracked.old.table, *names] = RowShape(tracked.old, names)
         return shape.version(tuple(values.values()))
+
+    def _names(self, table: str, values: Mapping[str, object]) -> tuple[str, ...]:
+        names = tuple(values)
+        return self._columns[table] if names[0].startswith("UNKNOWN_COL") else names  # without FULL metadata
 
     def _statement(self, event: Any) -> None:
         text = event.query if isinstance(event.query, str) else event.query.decode(errors="replace")
@@ -208,11 +218,11 @@ class BinlogRecorder:
         elif decided is not None:
             held = self._held.pop(_xid(decided[2]), [])
             if decided[1].upper() == "COMMIT":
-                self.log.release(held)
+                self._into().release(held)
             self._commit()
             return
         elif word == "ROLLBACK":
-            self.log.hold()
+            self._into().hold()
         if word in ("COMMIT", "ROLLBACK") or not self._inside:
             self._commit()
 

@@ -3,13 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from scenarios.recording.growing import GrowingTable
 from scenarios.recording.row_version import RowVersion
 from verify.history.history import DELETE, PUT
+
+
+class OpenLog(Protocol):
+    """The open transaction of a log that is read: what a reader of an engine says, whatever of a row is kept."""
+
+    def begin(self, order: int, at_us: int) -> None:
+        """A transaction begins that the pipeline will call ``order``, committed at this time of the run."""
+
+    def hold(self) -> list[Any]:
+        """Takes the open transaction's rows out, for a two-phase commit that is decided later."""
+
+    def release(self, held: Iterable[Any], /) -> None:
+        """Puts rows that were held into the open transaction."""
+
+    def commit(self) -> None:
+        """The open transaction ends."""
+
+    def abort(self) -> None:
+        """Drops the open transaction, which was rolled back or comes again."""
 
 
 class SourceLogRecorder(Protocol):

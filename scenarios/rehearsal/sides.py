@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import psycopg
 import pymysql
@@ -17,6 +18,7 @@ from migrator.connections.mysql.sql import account
 from migrator.embedded.mariadb import EmbeddedMariaDB
 from migrator.embedded.mysql import EmbeddedMySQL
 from migrator.embedded.postgres import EmbeddedPostgres
+from migrator.embedded.server import EmbeddedServer
 from migrator.errors import ConfigError
 from migrator.model.grants import Grants
 from migrator.wiring import parts as wiring
@@ -35,21 +37,27 @@ def started(stack: ExitStack, folder: Path, project: Wanted, side: str) -> Datab
 
     Raises ``MigratorError`` for an engine that can't be had on this machine.
     """
+    return served(stack, folder, project, side, {})[0]
+
+
+def served(
+    stack: ExitStack, folder: Path, project: Wanted, side: str, settings: Mapping[str, str]
+) -> tuple[Database, EmbeddedServer]:
+    """As ``started``, with the server itself, and settings of it over the defaults."""
     kind, name = project.kind(side), project.text("source" if side == "old" else "target", "database")
     if kind == "postgresql":
-        postgres = stack.enter_context(EmbeddedPostgres(folder / side))
+        postgres = stack.enter_context(EmbeddedPostgres(folder / side, settings=settings))
         if name != "postgres":
             postgres.create_database(name)
         schema = project.text("source" if side == "old" else "target", "schema", "public")
         found = Database("postgresql", postgres.host, postgres.port, name, postgres.superuser, "", schema)
         execute(found, [f"CREATE SCHEMA IF NOT EXISTS {_quoted(kind, schema)}"])
-        return found
+        return found, postgres
     embedded = EmbeddedMariaDB if kind == "mariadb" else EmbeddedMySQL
-    server = stack.enter_context(embedded(folder / side, settings=_BINLOG))
+    server = stack.enter_context(embedded(folder / side, settings={**_BINLOG, **settings}))
     server.create_database(name)
-    return Database(
-        "mariadb" if kind == "mariadb" else "mysql", server.host, server.port, name, server.superuser
-    )
+    engine: Literal["mariadb", "mysql"] = "mariadb" if kind == "mariadb" else "mysql"
+    return Database(engine, server.host, server.port, name, server.superuser), server
 
 
 def read(file: Path, database: Database) -> Script:

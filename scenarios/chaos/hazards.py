@@ -1,0 +1,157 @@
+"""Hazards by plain names for a project: the catalogue's scenarios whose faults fit any schema; profiles of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from migrator.errors import ConfigError
+from scenarios.faults.registry import needs_cluster, needs_replica, needs_zookeeper
+from scenarios.play import catalog_files
+from scenarios.play.pairs import clash
+from scenarios.play.run_result import RESTARTS, RESUMES
+from scenarios.scenario import Engine, Expectation, Scenario, WorkloadSpec
+from scenarios.toml_text import merged
+
+QUICK = ("source_killed_in_chunk", "kill_after_target_commit", "pause")
+_TOGETHER = 3
+"""Hazards of one run of a profile."""
+_OWN_STATEMENTS = ("sql", "statement", "table", "tables", "key", "statements")
+"""Options of faults that name tables of one workload."""
+_OWN_ROWS = ("savepoint", "prepare", "rogue_write", "repair", "deadlock")
+
+
+@dataclass(frozen=True, slots=True)
+class Hazard:
+    """One hazard of the catalogue.
+
+    Attributes:
+        scenario: its faults and settings.
+        left_out: why it doesn't fit a project; empty where it does.
+    """
+
+    scenario: Scenario
+    left_out: str
+
+    @property
+    def name(self) -> str:
+        """The plain name."""
+        return self.scenario.name
+
+
+def hazards() -> list[Hazard]:
+    """Every scenario of the catalogue, those that fit a project first."""
+    found = [Hazard(one, _left_out(one)) for one in catalog_files.all()]
+    return sorted(found, key=lambda one: (bool(one.left_out), one.name))
+
+
+def chosen(names: Sequence[str], engine: str) -> Scenario:
+    """One scenario with the faults of all these hazards, for a source of that engine; without names, none is placed.
+
+    Raises ``ConfigError`` for an unknown name, one that doesn't fit, and two that need different settings.
+    """
+    known = {one.name: one for one in hazards()}
+    found: list[Scenario] = []
+    for name in dict.fromkeys(names):
+        if name not in known:
+            raise ConfigError(
+                f"there is no hazard {name!r}",
+                where=name,
+                remedy=f"name some of: {', '.join(one.name for one in known.values() if not one.left_out)}",
+            )
+        why = known[name].left_out or _engine(known[name].scenario, engine)
+        if why:
+            raise ConfigError(
+                f"the hazard {name} can't be placed in this project",
+                where=name,
+                cause=why,
+                remedy="leave it out; `migrator scenario run --hazard list` names those that can",
+            )
+        other = next((one for one in found if _collide(one, known[name].scenario)), None)
+        if other is not None:
+            raise ConfigError(
+                "two hazards can't be in one run",
+                where=f"{other.name}, {name}",
+                cause="they set the same option of the project or of the server, or wait for the same moment",
+                remedy="run them one after the other",
+            )
+        found.append(known[name].scenario)
+    return _together(found)
+
+
+def profile(name: str, engine: str) -> list[list[str]]:
+    """Names of the hazards of each run: ``quick`` one run, ``nightly`` each hazard once, ``all`` each alone, too."""
+    able = [one for one in hazards() if not one.left_out and not _engine(one.scenario, engine)]
+    if name == "quick":
+        return [[one.name for one in able if one.name in QUICK]]
+    runs: list[list[Scenario]] = []
+    for one in able:
+        room = next(
+            (
+                run
+                for run in runs
+                if len(run) < _TOGETHER and not any(_collide(other, one.scenario) for other in run)
+            ),
+            None,
+        )
+        if room is None:
+            runs.append([one.scenario])
+        else:
+            room.append(one.scenario)
+    together = [[one.name for one in run] for run in runs]
+    return together if name == "nightly" else [[], *([one.name] for one in able), *together]
+
+
+def _together(found: Sequence[Scenario]) -> Scenario:
+    settings: Mapping[str, Mapping[str, object]] = {}
+    server: dict[str, str] = {}
+    for one in found:
+        settings = merged(settings, one.settings)
+        server |= one.server
+    restarts = any(one.expect.ending == RESTARTS for one in found)
+    errors = "|".join(f"(?:{one.expect.error})" for one in found if one.expect.error)
+    return Scenario(
+        name="_and_".join(one.name for one in found) or "no_fault",
+        title="; and: ".join(one.title for one in found) or "Clients write, and nothing breaks",
+        workload=WorkloadSpec("project"),
+        hazards=tuple(dict.fromkeys(number for one in found for number in one.hazards)),
+        faults=tuple(fault for one in found for fault in one.faults),
+        expect=Expectation(RESTARTS if restarts else RESUMES, errors, ("D1", "D3", "D6", "D7", "D8")),
+        settings=settings,
+        server=server,
+    )
+
+
+def _left_out(scenario: Scenario) -> str:
+    faults = scenario.faults
+    if scenario.waits_for:
+        return f"waits for: {scenario.waits_for}"
+    if not faults:
+        return "nothing breaks: its own writers are the hazard"
+    if scenario.expect.ending not in (RESUMES, RESTARTS):
+        return "the run must stop by name there"
+    if any(set(fault.options) & set(_OWN_STATEMENTS) for fault in faults) or any(
+        word in fault.do for fault in faults for word in _OWN_ROWS
+    ):
+        return "it names tables of its own workload"
+    if scenario.expect.verify == "different" or scenario.grants:
+        return "it changes rows behind the migration's back"
+    if needs_zookeeper(faults):
+        return "it needs a ZooKeeper"
+    if needs_cluster(faults):
+        return "it needs a Spark cluster"
+    if needs_replica(faults):
+        return "it needs a replica"
+    if any(one.do == "kill_worker" for one in faults):
+        return "it needs a mapping with Python functions"
+    return "it needs logins with passwords" if any(one.do == "rotate_password" for one in faults) else ""
+
+
+def _engine(scenario: Scenario, engine: str) -> str:
+    able: tuple[Engine, ...] = scenario.engines
+    return "" if engine in able else f"it is for {', '.join(able)}, and the source is {engine}"
+
+
+def _collide(one: Scenario, other: Scenario) -> bool:
+    places = [{fault.at for fault in of.faults if fault.at} for of in (one, other)]
+    return clash(one, other) or bool(set(one.server) & set(other.server)) or bool(places[0] & places[1])

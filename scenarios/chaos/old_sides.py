@@ -1,0 +1,95 @@
+"""The old schema for a throw-away server: from a file or dump, Alembic revisions, or a database's structure."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from sqlalchemy import URL
+
+from migrator.embedded.postgres import postgres_installation
+from migrator.errors import ConfigError
+from migrator.schema import Manner, upgrade_user_target
+from scenarios.database import Database
+from scenarios.rehearsal import sides
+
+_KINDS = {"postgresql": "postgresql", "postgres": "postgresql", "mysql": "mysql", "mariadb": "mariadb"}
+_REMEDY = "name a SQL file, a folder of Alembic revisions, or an address like postgresql://user@host/database"
+_DRIVERS = {"postgresql": "postgresql+psycopg", "mariadb": "mysql+pymysql", "mysql": "mysql+pymysql"}
+
+
+def loaded(old: Database, origin: str, folder: Path) -> None:
+    """Makes the old schema.
+
+    Args:
+        old: an empty database.
+        origin: a file, a folder of revisions, or an address, of which only the structure is read.
+        folder: for the structure that an address gives.
+
+    Raises ``ConfigError`` for what can't be used, ``MigratorError`` where revisions fail.
+    """
+    if "://" in origin:
+        file = folder / "old-structure.sql"
+        file.write_text(_structure(old, origin))
+    else:
+        file = Path(origin)
+    if file.is_dir():
+        _revised(old, file)
+    elif file.is_file():
+        sides.loaded(old, sides.read(file, old), file)
+    else:
+        raise ConfigError(
+            "the old schema can't be read", where=origin, cause="there is no such file", remedy=_REMEDY
+        )
+
+
+def _revised(old: Database, folder: Path) -> None:
+    url = URL.create(_DRIVERS[old.kind], old.user, old.password or None, old.host, old.port, old.database)
+    upgrade_user_target(url, folder, "head", Manner(old.schema if old.kind == "postgresql" else "", 0))
+
+
+def _structure(old: Database, address: str) -> str:
+    """The structure of a database as SQL; its rows are not read. Raises ``ConfigError`` with the program's words."""
+    found = urlsplit(address)
+    kind = _KINDS.get(found.scheme)
+    if kind is None or (kind == "postgresql") is not (old.kind == "postgresql"):
+        raise ConfigError(
+            "the old schema can't be read from this address",
+            where=f"{found.scheme}://{found.hostname or ''}{found.path}",
+            cause=f"the project's source is {old.kind}",
+            remedy=_REMEDY,
+        )
+    user, host = unquote(found.username or ""), found.hostname or "localhost"
+    name, port = unquote(found.path.lstrip("/")), str(found.port or (5432 if kind == "postgresql" else 3306))
+    if kind == "postgresql":
+        program = shutil.which("pg_dump") or str(postgres_installation() / "bin" / "pg_dump")
+        command = [program, "--schema-only", "--no-owner", "--no-privileges", "-h", host, "-p", port]
+        command += ["-U", user, name] if user else [name]
+        variable = "PGPASSWORD"
+    else:
+        program = shutil.which("mariadb-dump") or shutil.which("mysqldump") or "mysqldump"
+        command = [program, "--no-data", "--routines", "--skip-lock-tables", "-h", host, "-P", port]
+        command += ["-u", user, name] if user else [name]
+        variable = "MYSQL_PWD"
+    secret = {variable: unquote(found.password)} if found.password else {}
+    try:
+        done = subprocess.run(
+            command, env={**os.environ, **secret}, capture_output=True, text=True, check=False
+        )
+    except OSError as error:
+        raise _refused(host, name, f"{program}: {error.strerror}") from error
+    if done.returncode:
+        raise _refused(host, name, done.stderr.strip())
+    return done.stdout
+
+
+def _refused(host: str, name: str, cause: str) -> ConfigError:
+    return ConfigError(
+        "the structure of the old database can't be read",
+        where=f"{host}, {name}",
+        cause=cause,
+        remedy="correct the address, or give a file (`pg_dump -s`, `mysqldump --no-data`)",
+    )

@@ -1,0 +1,279 @@
+"""Plays one run of a project under hazards: stage, recorders, pipeline, clients, faults; then the verdicts."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import psycopg
+import pymysql
+
+from migrator.embedded.java import java_home
+from migrator.embedded.process import scratch_directory
+from migrator.errors import MigratorError
+from migrator.wiring.gates.judge import sides as judged_sides
+from scenarios.chaos import stage as staging
+from scenarios.chaos.judge import Facts, judged, looked_at
+from scenarios.chaos.mapped import Mapped
+from scenarios.chaos.plain_rows import MOST, plain_rows
+from scenarios.chaos.rows_known import shared_out
+from scenarios.chaos.shadow import Shadow
+from scenarios.chaos.snapshots import Snapshots
+from scenarios.chaos.stage import Old, Stage
+from scenarios.chaos.stream import Stream
+from scenarios.chaos.weights import Weights
+from scenarios.chaos.writers import Writers
+from scenarios.faults.points import PointServer
+from scenarios.pipeline import PipelineProcess
+from scenarios.play import bundle
+from scenarios.play.act import Act, Ended
+from scenarios.play.fault_plan import APPLIED, CAPTURE_BEGINS, FaultPlan
+from scenarios.play.run_result import FAILS, HALTS, SILENT, RunResult, verdict
+from scenarios.play.runner import after_failure, begin_writing, keep_evidence
+from scenarios.recording.clock import RunClock
+from scenarios.recording.whole_rows import ROW_RECORDERS
+from scenarios.rehearsal import copied
+from scenarios.scenario import Scenario, WorkloadSpec
+from scenarios.workload import WriterReport
+from scenarios.world import World
+from transforms.on_spark.session import small_session
+from verify.history.result import CheckResult, Outcome
+
+CHANGES = "transactions.jsonl"
+"""File of a bundle: what the clients wrote, a transaction a line."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """The run to make.
+
+    Attributes:
+        config: the user's project.
+        old: its old side.
+        scenario: the hazards (``hazards.chosen``).
+        changes: row changes until the clients stop.
+        clients: how many write.
+        rate_per_s: row changes per second over all clients.
+        seed: of writers, faults and snapshots.
+        weights: of the writers.
+        compared: how many snapshots are compared at most.
+        compare_s: how long comparing may take, in seconds.
+        out: folder of bundles.
+        tamper: changes the target behind the migration's back, for tests of the judge.
+    """
+
+    config: Path
+    old: Old
+    scenario: Scenario
+    changes: int = 1000
+    clients: int = 3
+    rate_per_s: float = 100.0
+    seed: int = 1
+    weights: Weights = field(default_factory=Weights)
+    compared: int = 60
+    compare_s: float = 120.0
+    out: Path = Path(".scenarios")
+    tamper: Callable[[Stage], None] = lambda _: None
+
+
+@dataclass(slots=True)
+class _Findings:
+    """The findings of a run so far."""
+
+    ending: str = FAILS
+    error: str = ""
+    checks: tuple[CheckResult, ...] = ()
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+def run(order: Order, say: Callable[[str], None] = lambda _: None) -> RunResult:
+    """Plays it and writes its bundle.
+
+    A run that can't be played is *unknown*, with the error. Raises ``MigratorError`` where not even a bundle can be
+    made, and ``ConfigError`` for a project that can't be used.
+    """
+    project = copied.wanted(order.config)
+    engine, began = project.kind("old"), time.monotonic()
+    scenario = replace(
+        order.scenario, workload=WorkloadSpec("project", 0, order.clients, order.changes, order.rate_per_s)
+    )
+    folder = bundle.create(order.out, f"project_{scenario.name}"[:100], engine, order.seed, "", "")
+    findings, versions = _Findings(), dict[str, str]()
+    with ExitStack() as stack:
+        scratch = stack.enter_context(scratch_directory("migrator-chaos-"))
+        try:
+            say("servers, schemas, rows, logins")
+            stage = staging.set_up(stack, scratch, project, order.old, scenario, order.seed)
+            versions = bundle.versions(stage.source.direct, stage.target.direct)
+            _Play(stack, stage, replace(order, scenario=scenario), folder, findings, say).play()
+        except (MigratorError, psycopg.Error, pymysql.err.Error) as error:
+            findings.ending, findings.error = FAILS, f"{type(error).__name__}: {error}"
+        expect = scenario.expect
+        found = verdict(expect, findings.ending, findings.error, findings.checks, [])
+        result = RunResult(
+            scenario, engine, order.seed, findings.ending, findings.error, findings.checks, found.outcome, folder,
+            round(time.monotonic() - began, 3), "", found.reason, findings.counts,
+        )  # fmt: skip
+        if result.outcome is not Outcome.HOLDS:
+            keep_evidence(scratch, folder)
+    bundle.write_result(result, versions, _command(order))
+    return result
+
+
+def _command(order: Order) -> str:
+    names = order.scenario.name.replace("_and_", ",")
+    under = "" if names == "no_fault" else f" --hazard {names}"
+    return (
+        f"migrator scenario run --project {order.config.parent} --old-schema {order.old.schema}{under}"
+        f" --changes {order.changes} --seed {order.seed}"
+    )
+
+
+class _Play:
+    """One run on its stage."""
+
+    def __init__(
+        self,
+        stack: ExitStack,
+        stage: Stage,
+        order: Order,
+        folder: Path,
+        findings: _Findings,
+        say: Callable[[str], None],
+    ):
+        self._stack, self._stage, self._order = stack, stage, order
+        self._folder, self._findings, self._say = folder, findings, say
+        clock = RunClock.started_now()
+        self._points = stack.enter_context(
+            PointServer(stage.folder / "steps.sock", announce=[CAPTURE_BEGINS, APPLIED])
+        )
+        self._pipeline = PipelineProcess(stage.config, folder / bundle.LOG, self._environment)
+        stack.callback(self._pipeline.close)
+        world = World(
+            stage.folder, stage.config, stage.source, stage.target, self._pipeline, clock.now_us,
+            lambda pid: self._points.reached_by(pid, APPLIED),
+        )  # fmt: skip
+        self._source, self._target = judged_sides(stage.settings)
+        os.environ.setdefault("JAVA_HOME", str(java_home()))
+        self._spark = small_session()
+        self._mapped = Mapped(
+            stage.settings.mapping, self._source, self._target, stage.settings.name, self._spark,
+            stage.folder / "judged",
+        )  # fmt: skip
+        names = [target.name for target in self._mapped.targets]
+        self._snapshots = Snapshots(
+            self._target, stage.settings.name, names, stage.folder / "snapshots", order.seed
+        )
+        keyed = [name for name, table in stage.tables.items() if table.key]
+        self._log = ROW_RECORDERS[stage.source.direct.kind](stage.source.direct, keyed, clock)
+        self._streams = self._drawn()
+        self._writers = Writers(staging.application(stage), self._streams, order.seed, order.rate_per_s)
+        self._plan = FaultPlan(
+            order.scenario.faults, world, self._points, lambda: begin_writing(self._writers), self._snapshots.take
+        )
+        stack.callback(self._plan.close)
+
+    def play(self) -> None:
+        """Plays it and leaves what it found in ``findings``."""
+        self._log.start()
+        self._stack.callback(after_failure, self._log.stop)
+        self._snapshots.start()
+        self._stack.callback(after_failure, self._snapshots.stop)
+        self._plan.prepare()
+        self._stack.callback(after_failure, self._writers.stop)
+        self._say(f"`migrator run` under {self._order.scenario.name.replace('_and_', ', ')}")
+        act = Act(
+            self._order.scenario,
+            self._stage.settings,
+            self._pipeline,
+            self._plan,
+            self._points,
+            self._writers,
+        )
+        ended = act.write()
+        report = self._writers.stop()
+        self._plan.heal()
+        if ended is None:
+            ended = act.drain()
+        self._end(ended, report)
+
+    def _end(self, ended: Ended, report: WriterReport) -> None:
+        findings, stage = self._findings, self._stage
+        findings.ending, findings.error = ended.ending, ended.error
+        self._pipeline.close()
+        self._order.tamper(stage)
+        self._snapshots.stop()
+        self._log.stop()
+        self._keep()
+        transactions = self._log.rows.transactions
+        self._say(
+            f"judging: {len(self._snapshots.seen)} snapshots, {len(transactions)} transactions in the log"
+        )
+        shadow = Shadow(stage.start, stage.tables, transactions)
+        try:
+            last = self._snapshots.seen[-1:]
+            final = self._mapped.ended(last[0]) if last and ended.drained else []
+            found = looked_at(
+                self._snapshots.seen, lambda one: self._mapped.at(one, shadow), self._order.compared,
+                self._order.compare_s,
+            )  # fmt: skip
+            shadow.upto_end()
+            facts = self._facts(ended, report, shadow.unlike(stage.source.direct))
+            findings.checks = judged(facts, self._snapshots.seen, found, final)
+        finally:
+            shadow.close()
+        findings.counts = self._counts(report)
+
+    def _facts(self, ended: Ended, report: WriterReport, differs: list[str]) -> Facts:
+        return Facts(
+            drained=ended.drained,
+            halted=ended.error if ended.ending == HALTS else "",
+            log=self._log.rows.transactions,
+            acknowledged=self._writers.acknowledged,
+            ends={
+                "ok": report.commits,
+                "failed": sum(one.outcome == "failed" and one.name != "connect" for one in report.operations),
+                "rolled back": report.rollbacks,
+            },
+            replay_differs=differs,
+            targets=[target.name for target in self._mapped.targets],
+            silent=[planned.spec.do for planned in self._plan.faults if not planned.fired],
+            left_out={name: why for stream in self._streams for name, why in stream.why.items()},
+        )
+
+    def _counts(self, report: WriterReport) -> dict[str, int]:
+        fired = sum(planned.fired for planned in self._plan.faults)
+        return {
+            "row changes": report.row_changes,
+            "client transactions": report.commits,
+            "refused": sum(one.outcome == "failed" and one.name != "connect" for one in report.operations),
+            "log transactions": len(self._log.rows.transactions),
+            "observed snapshots": len(self._snapshots.seen),
+            "faults fired": fired,
+            SILENT: len(self._plan.faults) - fired,
+            "processes": self._pipeline.starts,
+        }
+
+    def _keep(self) -> None:
+        lines = [
+            json.dumps({"client": client, "end": end, "transaction": json.loads(transaction.line())})
+            for client, transaction, end in self._writers.done
+        ]
+        (self._folder / CHANGES).write_text("\n".join([*lines, ""]))
+
+    def _drawn(self) -> list[Stream]:
+        order, tables = self._order, self._stage.tables
+        old = self._stage.source.direct
+        rows = {name: plain_rows(old, table, MOST) for name, table in tables.items()}
+        known = shared_out(tables, rows, order.clients, order.seed)
+        return [
+            Stream(one, client, order.clients, order.seed, order.weights) for client, one in enumerate(known)
+        ]
+
+    def _environment(self) -> Mapping[str, str]:
+        return self._plan.environment()

@@ -1,0 +1,70 @@
+"""Clients that write what their streams draw, and say how each transaction ended."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from scenarios.chaos.changes import Kind, Transaction
+from scenarios.chaos.stream import Stream
+from scenarios.database import Database
+from scenarios.row_writes import RowWrite
+from scenarios.session import RollBack, Session
+from scenarios.workload import Action, Operation, Workload
+
+_NAME = "project"
+
+
+class Writers(Workload):
+    """A workload of streams, one for each client.
+
+    Args:
+        database: the old side, with the application's login.
+        streams: of the clients.
+        seed: kept for the report.
+        rate_per_s: row changes per second over all clients.
+
+    Attributes:
+        acknowledged: row changes of committed transactions, by table and kind.
+        done: every transaction with its client and its end (``ok``, ``failed``, ...), in the order of their ends.
+    """
+
+    def __init__(self, database: Database, streams: Sequence[Stream], seed: int, rate_per_s: float):
+        super().__init__(
+            database,
+            [Action(_NAME, 1, self._run)],
+            seed=seed,
+            rate_per_s=rate_per_s,
+            threads=len(streams),
+        )
+        self._streams = streams
+        self._under_way: dict[int, tuple[Transaction, Counter[tuple[str, Kind]]]] = {}
+        self.acknowledged = Counter[tuple[str, Kind]]()
+        self.done: list[tuple[int, Transaction, str]] = []
+
+    def _run(self, session: Session) -> None:
+        client = session.client - 1
+        transaction = self._streams[client].next()
+        changed = Counter[tuple[str, Kind]]()
+        self._under_way[client] = (transaction, changed)
+        for change in transaction.changes:
+            statement, parameters = change.statement(session.database.kind)
+            changed[change.table, change.kind] += session.change(statement, *parameters)
+        if transaction.undone:
+            raise RollBack
+
+    def _note(self, operation: Operation, writes: Sequence[RowWrite] = (), bulk_changes: int = 0) -> None:
+        super()._note(operation, writes, bulk_changes)
+        found = self._under_way.pop(operation.thread, None) if operation.name == _NAME else None
+        if found is None:
+            return
+        transaction, changed = found
+        stream = self._streams[operation.thread]
+        if operation.outcome == "unknown":
+            stream.lost()
+        else:
+            stream.settled(operation.outcome != "failed", operation.cause)
+        with self._lock:
+            self.done.append((operation.thread, transaction, operation.outcome))
+            if operation.outcome == "ok":
+                self.acknowledged += changed
