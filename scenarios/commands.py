@@ -9,12 +9,13 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import click
 
 from migrator.errors import ConfigError
 from migrator.own_modules import own
+from scenarios.chaos.options import project_options
 from scenarios.play import catalog_files, pairs
 from scenarios.play.run_result import RunResult
 from scenarios.scenario import PER_CHANGE, Engine, Scenario
@@ -93,6 +94,7 @@ def list_() -> None:
     show_default=True,
     help="Folder for bundles and the report.",
 )
+@project_options
 def run(
     names: tuple[str, ...],
     per_change: bool,
@@ -102,9 +104,12 @@ def run(
     pairs_: int,
     mutant: str,
     out: Path,
+    **of_project: Any,
 ) -> int:
-    """Play scenarios on embedded servers, record what happens, and judge it."""
+    """Play scenarios on embedded servers, record what happens, and judge it: of the catalog, or your own project."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds: servers and pipeline end with us
+    if of_project["project"] is not None or of_project["hazards"]:
+        return _of_project(seed, out, bool(names or per_change or all_ or pairs_ or mutant), of_project)
     jobs = _jobs(names, per_change, all_, engine, seed, pairs_)
     # Spark, drivers and servers' clients only now: listing and replaying need none of them.
     runner = importlib.import_module(own("scenarios.play.runner"))
@@ -125,6 +130,20 @@ def run(
     click.echo(report.write(results, out / "report", tables))
     click.echo(f"report: {out / 'report' / 'report.html'}")
     return _EXIT_CODES[verdict(results, tables)]
+
+
+def _of_project(seed: int, out: Path, of_catalog: bool, options: dict[str, Any]) -> int:
+    chaos = importlib.import_module("scenarios.chaos.commands")
+    if "list" in options["hazards"]:
+        click.echo(chaos.listed())
+        return 0
+    if of_catalog or options["project"] is None:
+        raise ConfigError(
+            "a project and scenarios of the catalog can't be run together",
+            where="--project",
+            remedy="give --project with --hazard or --profile, or name scenarios of the catalog",
+        )
+    return int(chaos.run_project(seed, out, _summary, **options))
 
 
 @scenario.command()

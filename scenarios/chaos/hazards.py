@@ -14,6 +14,7 @@ from scenarios.scenario import Engine, Expectation, Scenario, WorkloadSpec
 from scenarios.toml_text import merged
 
 QUICK = ("source_killed_in_chunk", "kill_after_target_commit", "pause")
+_LONGEST = 120
 _TOGETHER = 3
 """Hazards of one run of a profile."""
 _OWN_STATEMENTS = ("sql", "statement", "table", "tables", "key", "statements")
@@ -111,7 +112,7 @@ def _together(found: Sequence[Scenario]) -> Scenario:
     restarts = any(one.expect.ending == RESTARTS for one in found)
     errors = "|".join(f"(?:{one.expect.error})" for one in found if one.expect.error)
     return Scenario(
-        name="_and_".join(one.name for one in found) or "no_fault",
+        name=_name([one.name for one in found]),
         title="; and: ".join(one.title for one in found) or "Clients write, and nothing breaks",
         workload=WorkloadSpec("project"),
         hazards=tuple(dict.fromkeys(number for one in found for number in one.hazards)),
@@ -120,6 +121,12 @@ def _together(found: Sequence[Scenario]) -> Scenario:
         settings=settings,
         server=server,
     )
+
+
+def _name(names: Sequence[str]) -> str:
+    """A name that a folder can have."""
+    whole = "_and_".join(names) or "no_fault"
+    return whole if len(whole) <= _LONGEST else f"{names[0]}_and_{len(names) - 1}_more"
 
 
 def _left_out(scenario: Scenario) -> str:

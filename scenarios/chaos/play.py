@@ -18,6 +18,7 @@ from migrator.embedded.process import scratch_directory
 from migrator.errors import MigratorError
 from migrator.wiring.gates.judge import sides as judged_sides
 from scenarios.chaos import stage as staging
+from scenarios.chaos.hazards import chosen
 from scenarios.chaos.judge import Facts, judged, looked_at
 from scenarios.chaos.mapped import Mapped
 from scenarios.chaos.plain_rows import MOST, plain_rows
@@ -33,6 +34,7 @@ from scenarios.pipeline import PipelineProcess
 from scenarios.play import bundle
 from scenarios.play.act import Act, Ended
 from scenarios.play.fault_plan import APPLIED, CAPTURE_BEGINS, FaultPlan
+from scenarios.play.pairs import scenario_yaml
 from scenarios.play.run_result import FAILS, HALTS, SILENT, RunResult, verdict
 from scenarios.play.runner import after_failure, begin_writing, keep_evidence
 from scenarios.recording.clock import RunClock
@@ -55,7 +57,7 @@ class Order:
     Attributes:
         config: the user's project.
         old: its old side.
-        scenario: the hazards (``hazards.chosen``).
+        under: names of hazards.
         changes: row changes until the clients stop.
         clients: how many write.
         rate_per_s: row changes per second over all clients.
@@ -69,7 +71,7 @@ class Order:
 
     config: Path
     old: Old
-    scenario: Scenario
+    under: tuple[str, ...] = ()
     changes: int = 1000
     clients: int = 3
     rate_per_s: float = 100.0
@@ -100,9 +102,10 @@ def run(order: Order, say: Callable[[str], None] = lambda _: None) -> RunResult:
     project = copied.wanted(order.config)
     engine, began = project.kind("old"), time.monotonic()
     scenario = replace(
-        order.scenario, workload=WorkloadSpec("project", 0, order.clients, order.changes, order.rate_per_s)
+        chosen(order.under, engine),
+        workload=WorkloadSpec("project", 0, order.clients, order.changes, order.rate_per_s),
     )
-    folder = bundle.create(order.out, f"project_{scenario.name}"[:100], engine, order.seed, "", "")
+    folder = bundle.create(order.out, scenario.name, engine, order.seed, "", scenario_yaml(scenario))
     findings, versions = _Findings(), dict[str, str]()
     with ExitStack() as stack:
         scratch = stack.enter_context(scratch_directory("migrator-chaos-"))
@@ -110,7 +113,7 @@ def run(order: Order, say: Callable[[str], None] = lambda _: None) -> RunResult:
             say("servers, schemas, rows, logins")
             stage = staging.set_up(stack, scratch, project, order.old, scenario, order.seed)
             versions = bundle.versions(stage.source.direct, stage.target.direct)
-            _Play(stack, stage, replace(order, scenario=scenario), folder, findings, say).play()
+            _Play(stack, stage, _Task(order, scenario, folder, say), findings).play()
         except (MigratorError, psycopg.Error, pymysql.err.Error) as error:
             findings.ending, findings.error = FAILS, f"{type(error).__name__}: {error}"
         expect = scenario.expect
@@ -126,28 +129,30 @@ def run(order: Order, say: Callable[[str], None] = lambda _: None) -> RunResult:
 
 
 def _command(order: Order) -> str:
-    names = order.scenario.name.replace("_and_", ",")
-    under = "" if names == "no_fault" else f" --hazard {names}"
+    under = f" --hazard {','.join(order.under)}" if order.under else ""
     return (
         f"migrator scenario run --project {order.config.parent} --old-schema {order.old.schema}{under}"
         f" --changes {order.changes} --seed {order.seed}"
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """The order, its hazards in one scenario, the bundle's folder, and who is told what happens."""
+
+    order: Order
+    scenario: Scenario
+    folder: Path
+    say: Callable[[str], None]
+
+
 class _Play:
     """One run on its stage."""
 
-    def __init__(
-        self,
-        stack: ExitStack,
-        stage: Stage,
-        order: Order,
-        folder: Path,
-        findings: _Findings,
-        say: Callable[[str], None],
-    ):
-        self._stack, self._stage, self._order = stack, stage, order
-        self._folder, self._findings, self._say = folder, findings, say
+    def __init__(self, stack: ExitStack, stage: Stage, task: _Task, findings: _Findings):
+        self._stack, self._stage, self._order, self._scenario = stack, stage, task.order, task.scenario
+        self._folder, self._findings, self._say = task.folder, findings, task.say
+        order, folder = task.order, task.folder
         clock = RunClock.started_now()
         self._points = stack.enter_context(
             PointServer(stage.folder / "steps.sock", announce=[CAPTURE_BEGINS, APPLIED])
@@ -174,7 +179,11 @@ class _Play:
         self._streams = self._drawn()
         self._writers = Writers(staging.application(stage), self._streams, order.seed, order.rate_per_s)
         self._plan = FaultPlan(
-            order.scenario.faults, world, self._points, lambda: begin_writing(self._writers), self._snapshots.take
+            task.scenario.faults,
+            world,
+            self._points,
+            lambda: begin_writing(self._writers),
+            self._snapshots.take,
         )
         stack.callback(self._plan.close)
 
@@ -186,9 +195,9 @@ class _Play:
         self._stack.callback(after_failure, self._snapshots.stop)
         self._plan.prepare()
         self._stack.callback(after_failure, self._writers.stop)
-        self._say(f"`migrator run` under {self._order.scenario.name.replace('_and_', ', ')}")
+        self._say(f"`migrator run` under {', '.join(self._order.under) or 'no hazard'}")
         act = Act(
-            self._order.scenario,
+            self._scenario,
             self._stage.settings,
             self._pipeline,
             self._plan,
@@ -265,6 +274,7 @@ class _Play:
             for client, transaction, end in self._writers.done
         ]
         (self._folder / CHANGES).write_text("\n".join([*lines, ""]))
+        (self._folder / bundle.FAULTS).write_text(json.dumps(self._plan.table().to_pylist()) + "\n")
 
     def _drawn(self) -> list[Stream]:
         order, tables = self._order, self._stage.tables

@@ -30,6 +30,8 @@ from verify.history.result import CheckResult, Moment, Outcome, WitnessCase
 
 FORMAT = 1
 RESULT, HISTORY, LOG, SEGMENTS = "result.json", "history", "pipeline.log", "segments"
+FAULTS = "faults.json"
+"""The faults of a run without a history."""
 _TRACK = "lane"
 """The name of ``Moment.track`` in bundles of this format."""
 _PACKAGES = ("dbmigrator", "pyspark", "pyarrow", "psycopg", "pymysql", "mysql-replication")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from scenarios.hazards import HAZARDS
+from scenarios.play.bundle import HISTORY
 from scenarios.report import chart
 from scenarios.report.facts import Fact, FaultFact
 from verify.history import timeline
@@ -97,13 +98,14 @@ def _witness(check: CheckResult, case: WitnessCase) -> str:
 def _replay(fact: Fact) -> str:
     run, recorded = fact.run, fact.recorded
     versions = ", ".join(f"{name} {version}" for name, version in recorded.versions)
-    lines = [f"migrator scenario replay {run.bundle}"]
+    kept = (run.bundle / HISTORY).is_dir()
+    lines = [f"migrator scenario replay {run.bundle}"] if kept or not recorded.command else []
     if recorded.command:
         lines.append(recorded.command)
     counts = ", ".join(f"{number:,} {name}" for name, number in recorded.counts)
     return (
         (f"<p>{escape(counts)}.</p>" if counts else "")
-        + "<p>Judge the recorded history again (no servers needed); run it again:</p><pre>"
+        + f"<p>{'Judge the recorded history again (no servers needed); r' if kept else 'R'}un it again:</p><pre>"
         + escape("\n".join(lines))
         + f"</pre><p>Seed {run.seed}{escape('; ' + versions if versions else '')}.</p>"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,11 +108,28 @@ def recorded(folder: Path) -> Recorded:
     """Reads the facts from the history of a bundle, or the reason why there are none."""
     history = folder / bundle.HISTORY
     if not history.is_dir():
-        return Recorded(problem="no history was recorded")
+        return bundle_alone(folder)
     try:
         return of_history(load_history(history))
     except VerifyError as error:
         return Recorded(problem=str(error))
+
+
+def bundle_alone(folder: Path) -> Recorded:
+    """The facts of a bundle without a history: what its result says, and the faults beside it."""
+    problem = "no history was recorded"
+    try:
+        document = json.loads((folder / bundle.RESULT).read_text())
+        rows = json.loads((folder / bundle.FAULTS).read_text()) if (folder / bundle.FAULTS).exists() else []
+    except (OSError, ValueError):
+        return Recorded(problem=problem)
+    return Recorded(
+        counts=tuple(document.get("counts", {}).items()),
+        faults=tuple(map(_fault, rows)),
+        versions=tuple(sorted(document.get("versions", {}).items())),
+        command=document.get("command", ""),
+        problem=problem,
+    )
 
 
 def of_history(history: History) -> Recorded:

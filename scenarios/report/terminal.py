@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from scenarios.play.bundle import HISTORY
 from scenarios.report.facts import Fact
 from scenarios.report.tables import Tables
 from scenarios.report.verdict import CONTROL_SAID, ORDER, control, controls, in_order, verdict
@@ -29,7 +30,7 @@ def text(facts: Sequence[Fact], tables: Tables) -> str:
                 for check in run.checks
                 for case in check.witnesses[:1]
             ]
-            lines.append(f"          replay: migrator scenario replay {run.bundle}")
+            lines.append(f"          {how_again(fact)}")
     for fact in controls(facts):
         found = control(fact.run)
         lines.append(f"{CONTROL_SAID[found]:<8}  {fact.name} (broken variant)")
@@ -50,6 +51,13 @@ def text(facts: Sequence[Fact], tables: Tables) -> str:
     )
     lines.append(f"{verdict([fact.run for fact in facts], tables).value.upper()}: {said}")
     return "\n".join(lines)
+
+
+def how_again(fact: Fact) -> str:
+    """The way to look at a run again: its history is judged, or, without one, it is made again."""
+    if (fact.run.bundle / HISTORY).is_dir():
+        return f"replay: migrator scenario replay {fact.run.bundle}"
+    return f"again: {fact.recorded.command}" if fact.recorded.command else f"bundle: {fact.run.bundle}"
 
 
 def _sign(outcome: Outcome) -> str:

@@ -9,46 +9,36 @@ from pathlib import Path
 import pytest
 
 from scenarios.chaos import play
-from scenarios.chaos.hazards import chosen
 from scenarios.chaos.stage import Old, Stage
 from scenarios.faults.session import execute
-from tests.integration import shop
 from verify.history.result import Outcome
 
 pytestmark = [pytest.mark.integration]
 
-SETTINGS = """
-[migration]
-name = "shop"
-[source]
-kind = "{kind}"
-host = "old.example.org"
-database = "old"
-user = "migrator"
-password_env = "NOT_SET_ANYWHERE"
-[target]
-kind = "{target}"
-host = "new.example.org"
-database = "new"
-user = "migrator"
-password_env = "NOT_SET_ANYWHERE"
-"""
+PROJECT = Path(__file__).parent / "chaos_project"
 UNDER = {
-    "postgresql": ["source_killed_in_chunk", "reset_after_commit", "kill_after_target_commit"],
-    "mariadb": ["source_killed_in_chunk", "kill_after_target_commit"],
+    "postgresql": ("source_killed_in_chunk", "reset_after_commit", "kill_after_target_commit"),
+    "mariadb": ("source_killed_in_chunk", "kill_after_target_commit"),
 }
 
 
-def order(folder: Path, kind: str, target: str = "postgresql") -> play.Order:
-    project = folder / "project"
-    shutil.copytree(shop.HERE, project)
-    (project / "migration.toml").write_text(SETTINGS.format(kind=kind, target=target))
-    old = folder / "old.sql"
-    old.write_text(";\n".join((*shop._CREATE, "")))
+def project(folder: Path, kind: str, planted: tuple[str, str] = ("", "")) -> Path:
+    """The project with an old side of that engine, and a piece of its mapping replaced."""
+    shutil.copytree(PROJECT, folder / "project")
+    config = folder / "project" / "migration.toml"
+    config.write_text(config.read_text().replace('"postgresql"', f'"{kind}"', 1))
+    mapping = folder / "project" / "mapping.py"
+    right, wrong = planted
+    assert right in mapping.read_text()
+    mapping.write_text(mapping.read_text().replace(right, wrong) if right else mapping.read_text())
+    return config
+
+
+def order(folder: Path, kind: str, planted: tuple[str, str] = ("", "")) -> play.Order:
     return play.Order(
-        project / "migration.toml",
-        Old(str(old), number=40),
-        chosen(UNDER[kind], kind),
+        project(folder, kind, planted),
+        Old(str(PROJECT / "schema.sql"), number=40),
+        UNDER[kind],
         changes=500,
         out=folder / "out",
     )
@@ -67,20 +57,33 @@ def test_a_project_holds_under_hazards(tmp_path: Path, kind: str) -> None:
 
 
 def _planted(stage: Stage) -> None:
-    execute(stage.target.direct, ["UPDATE label SET name = 'planted' WHERE category_id = (SELECT min(category_id) FROM label)"])
+    execute(
+        stage.target.direct,
+        ["UPDATE person SET name = 'planted' WHERE person_id = (SELECT min(person_id) FROM person)"],
+    )
 
 
 def _lost(stage: Stage) -> None:
-    execute(stage.target.direct, ["DELETE FROM buyer WHERE customer_id = (SELECT max(customer_id) FROM buyer)"])
+    last = "SELECT max(purchase_id) FROM purchase"
+    execute(stage.target.direct, [f"DELETE FROM purchase WHERE purchase_id = ({last})"])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("tamper", "said"), [(_planted, "name is planted"), (_lost, "buyer")])
+@pytest.mark.parametrize(("tamper", "said"), [(_planted, "name is planted"), (_lost, "purchase")])
 def test_rows_that_the_migration_did_not_make_are_found(tmp_path: Path, tamper: object, said: str) -> None:
     assert callable(tamper)
-    one = replace(order(tmp_path, "postgresql"), scenario=chosen([], "postgresql"), changes=150, tamper=tamper)
+    one = replace(order(tmp_path, "postgresql"), under=(), changes=150, tamper=tamper)
     found = play.run(one)
     broken = {check.code: check for check in found.checks if check.outcome is Outcome.VIOLATED}
     assert found.outcome is Outcome.VIOLATED
     assert {"D6", "D7"} <= broken.keys()
     assert said in broken["D7"].witnesses[0].headline
+
+
+@pytest.mark.slow
+def test_a_fault_of_the_mapping_that_the_sample_does_not_show_is_found(tmp_path: Path) -> None:
+    planted = ('F.coalesce(F.lower("email"), F.lit("unknown"))', 'F.lower("email")')
+    found = play.run(replace(order(tmp_path, "postgresql", planted), under=()))
+    assert found.outcome is Outcome.VIOLATED
+    assert "expected ending: resumes; found: halts" in found.reason
+    assert "email" in found.error

@@ -103,16 +103,18 @@ class Server:
                         assert any(names(link, row, parent) for parent in self.rows[link.parent]), (name, row)
 
 
-def streams(seed: int, clients: int = 3, chosen: Weights = Weights()) -> list[Stream]:
+def streams(seed: int, clients: int = 3, chosen: Weights | None = None) -> list[Stream]:
     return [
-        Stream(known, client, clients, seed, chosen)
+        Stream(known, client, clients, seed, chosen or Weights())
         for client, known in enumerate(shared_out(SHOP, FIRST, clients, seed))
     ]
 
 
 @given(seed=st.integers(0, 10_000), turns=st.lists(st.integers(0, 2), min_size=30, max_size=90))
 @settings(max_examples=25, deadline=None)
-def test_every_statement_fits_the_rows_that_are_there_whoever_writes_when(seed: int, turns: list[int]) -> None:
+def test_every_statement_fits_the_rows_that_are_there_whoever_writes_when(
+    seed: int, turns: list[int]
+) -> None:
     server, found = Server(), streams(seed)
     for client in turns:
         server.run(found[client].next())
@@ -152,10 +154,14 @@ def test_a_refused_transaction_changes_nothing_that_the_stream_knows() -> None:
 
 def test_what_the_server_never_takes_is_given_up_and_said() -> None:
     [stream] = streams(1, 1, Weights(kinds={"insert": 1}))
-    with pytest.raises(CannotDraw, match="orders: read only"):
+
+    def refused() -> None:
         for _ in range(500):
             stream.next()
             stream.settled(False, "read only\nLINE 1")
+
+    with pytest.raises(CannotDraw, match="orders: read only"):
+        refused()
 
 
 def test_weights_choose_tables_and_kinds() -> None:
@@ -206,4 +212,8 @@ def test_statements_quote_names_and_bind_values() -> None:
         ("x", "1"),
     )
     assert "OVERRIDING" in Change("insert", "t", {}, {"id": "1"}).statement("postgresql")[0]
-    assert Change("delete", "t", {"a": "1", "b": "2"}, {}).statement("mysql")[0].endswith('"a" = %s AND "b" = %s')
+    assert (
+        Change("delete", "t", {"a": "1", "b": "2"}, {})
+        .statement("mysql")[0]
+        .endswith('"a" = %s AND "b" = %s')
+    )

@@ -1,0 +1,97 @@
+"""``migrator scenario run --project``: a project of the user's own under hazards, with reports."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from migrator.errors import ConfigError
+from scenarios.chaos import given_rows, play
+from scenarios.chaos import hazards as hazard_names
+from scenarios.chaos import weights as weight_files
+from scenarios.chaos.stage import Old
+from scenarios.play.run_result import RunResult
+from scenarios.rehearsal import copied
+from scenarios.report import write
+from scenarios.report.verdict import EXIT_CODES, verdict
+
+
+def listed() -> str:
+    """Every hazard with its sentence; those that fit no project come last, with the reason."""
+    found = hazard_names.hazards()
+    width = max(len(one.name) for one in found)
+    lines: list[str] = []
+    for one in found:
+        if one.left_out and not any(line.startswith("Not for") for line in lines):
+            lines += ["", "Not for projects:"]
+        why = f" ({one.left_out})" if one.left_out else f" [{', '.join(one.scenario.engines)}]"
+        lines.append(f"{one.name:<{width}}  {one.scenario.title}{why}")
+    fit = sum(not one.left_out for one in found)
+    return "\n".join([*lines, "", f"{fit} hazards fit a project, by the engine of its old side"])
+
+
+def run_project(
+    seed: int,
+    out: Path,
+    summary: Callable[[RunResult], str],
+    *,
+    project: Path,
+    old_schema: str | None,
+    sample: Path | None,
+    rows: int,
+    hazards: Sequence[str],
+    profile: str | None,
+    minutes: float | None,
+    changes: int,
+    clients: int,
+    weights: Path | None,
+) -> int:
+    """Makes the runs that are asked for and writes their report; the exit code. Raises ``MigratorError``."""
+    names = [name for one in hazards for name in one.split(",") if name]
+    if profile and names:
+        raise ConfigError(
+            "either hazards or a profile can be run",
+            where=f"--profile {profile}, --hazard {','.join(names)}",
+            remedy="give one of them",
+        )
+    base = order_of(project, old_schema, sample, rows, weights)
+    engine = copied.wanted(base.config).kind("old")
+    runs = hazard_names.profile(profile, engine) if profile else [names]
+    orders = [
+        replace(base, under=tuple(run), changes=changes, clients=clients, seed=seed, out=out) for run in runs
+    ]
+    for order in orders:
+        hazard_names.chosen(order.under, engine)  # names are checked before the first server starts
+    results, began = list[RunResult](), time.monotonic()
+    for number, order in enumerate(orders):
+        if minutes is not None and results and time.monotonic() - began > minutes * 60:
+            left = "; ".join(", ".join(one.under) or "no hazard" for one in orders[number:])
+            click.echo(f"not run, because {minutes:g} minutes are over: {left}")
+            break
+        click.echo(f"{', '.join(order.under) or 'no hazard'} on {engine}, seed {seed} ...")
+        results.append(play.run(order, lambda said: click.echo(f"          {said}")))
+        click.echo(summary(results[-1]))
+    click.echo()
+    click.echo(write(results, out / "report"))
+    click.echo(f"report: {out / 'report' / 'report.html'}")
+    return EXIT_CODES[verdict(results)]
+
+
+def order_of(
+    project: Path, old_schema: str | None, sample: Path | None, rows: int, weights_file: Path | None
+) -> play.Order:
+    """A run of a project without hazards. Raises ``ConfigError``."""
+    if not old_schema:
+        raise ConfigError(
+            "the old schema isn't named",
+            where="--old-schema",
+            remedy="name a SQL file (`pg_dump -s`, `mysqldump --no-data`), a folder of revisions, or an address",
+        )
+    config = project if project.suffix == ".toml" else project / "migration.toml"
+    drawn = weight_files.load(weights_file) if weights_file is not None else weight_files.Weights()
+    old = Old(old_schema, given_rows.files(sample), rows)
+    return play.Order(config, old, weights=drawn)

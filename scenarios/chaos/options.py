@@ -1,0 +1,73 @@
+"""The options of ``migrator scenario run`` for a project of the user's own. Imports nothing heavy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+PROFILES = ("quick", "nightly", "all")
+_OPTIONS = (
+    click.option(
+        "--project",
+        type=click.Path(path_type=Path),
+        help="Run this project (its folder, or its migration.toml) instead of scenarios of the catalog.",
+    ),
+    click.option(
+        "--old-schema",
+        help="The project's old schema: SQL file or dump, folder of Alembic revisions, or a database's address,"
+        " of which only the structure is read.",
+    ),
+    click.option(
+        "--sample",
+        type=click.Path(path_type=Path),
+        help="Rows for the old tables: a CSV or Parquet file named after its table, or a folder of such files.",
+    ),
+    click.option(
+        "--rows",
+        default=100,
+        show_default=True,
+        type=click.IntRange(1, 100_000),
+        help="Rows to make up for each old table that has none.",
+    ),
+    click.option(
+        "--hazard",
+        "hazards",
+        multiple=True,
+        help="Place this hazard in the project's run (several: repeat it, or commas). `list` lists all of them.",
+    ),
+    click.option(
+        "--profile",
+        type=click.Choice(PROFILES),
+        help="Several runs: quick has some hazards in one run, nightly each hazard once, all each alone, too.",
+    ),
+    click.option(
+        "--minutes",
+        type=click.FloatRange(min=0.0, min_open=True),
+        help="Begin no further run of a profile after so many minutes.",
+    ),
+    click.option(
+        "--changes",
+        default=1000,
+        show_default=True,
+        type=click.IntRange(1),
+        help="Row changes of the project's clients in each run.",
+    ),
+    click.option(
+        "--clients", default=3, show_default=True, type=click.IntRange(1, 20), help="So many clients write."
+    ),
+    click.option(
+        "--weights",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="TOML file: how often each kind of transaction, table and awkward value comes.",
+    ),
+)
+
+
+def project_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options to a command."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
