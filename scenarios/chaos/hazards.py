@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from migrator.errors import ConfigError
 from scenarios.faults.registry import needs_cluster, needs_replica, needs_zookeeper
@@ -40,10 +41,11 @@ class Hazard:
         return self.scenario.name
 
 
-def hazards() -> list[Hazard]:
+@cache
+def hazards() -> tuple[Hazard, ...]:
     """Every scenario of the catalogue, those that fit a project first."""
     found = [Hazard(one, _left_out(one)) for one in catalog_files.all()]
-    return sorted(found, key=lambda one: (bool(one.left_out), one.name))
+    return tuple(sorted(found, key=lambda one: (bool(one.left_out), one.name)))
 
 
 def chosen(names: Sequence[str], engine: str) -> Scenario:

@@ -9,6 +9,7 @@ import pytest
 
 if TYPE_CHECKING:
     from scenarios.chaos.project_test import ProjectTest
+    from scenarios.play.run_result import RunResult
 
 _RESULTS: pytest.StashKey[list[RunResult]] = pytest.StashKey()
 _OUT = ".scenarios"

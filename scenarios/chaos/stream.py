@@ -140,8 +140,11 @@ class Stream:
             number = self._client + self._clients * self._count
             row = self._maker.row(table, number, parents)
             fixed = {*parents, *(name for columns in unique_sets(table) for name in columns)}
+            loose = {one.name for one in table.columns if one.nullable} - {*table.key, *parents}
             row = {
-                name: value if name in fixed else self._value(table, table.column(name))
+                name: self._value(table, table.column(name))
+                if name not in fixed
+                else (None if name in loose and self._dice.random() < _NULLS else value)
                 for name, value in row.items()
             }
             if not self._known.is_taken(table, row):
@@ -175,6 +178,8 @@ class Stream:
         for column in drawn:
             if column.name in linked:
                 found |= {name: parents[name] for name in _together(table, column.name) if name in parents}
+            elif column.name in unique and column.nullable and self._dice.random() < _NULLS:
+                found[column.name] = None
             elif column.name in unique:
                 self._count += 1
                 found[column.name] = self._maker.unique(column, self._client + self._clients * self._count)

@@ -138,6 +138,23 @@ def test_all_kinds_come_and_the_same_seed_gives_the_same_statements() -> None:
     assert [parsed(one.line()) for one in first] == first
 
 
+def test_every_column_that_may_be_null_is_at_times_and_no_other() -> None:
+    [stream] = streams(4, 1)
+    found: dict[str, set[bool]] = {}
+    for _ in range(400):
+        for change in stream.next().changes:
+            for name, value in change.row.items():
+                found.setdefault(f"{change.table}.{name}", set()).add(value is None)
+        stream.settled(True)
+    nullable = {
+        f"{table.name}.{column.name}"
+        for table in SHOP.values()
+        for column in table.columns
+        if column.nullable
+    }
+    assert {name for name, nulls in found.items() if True in nulls} == nullable
+
+
 def test_a_refused_transaction_changes_nothing_that_the_stream_knows() -> None:
     [stream] = streams(3, 1)
     dice, server, refused = random.Random(1), Server(), 0
@@ -176,7 +193,7 @@ def test_weights_choose_tables_and_kinds() -> None:
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("awkward = 2", "share"), ("[kinds]\njump = 1", "kinds.jump"), ("speed = 1", "speed"), ("[", "")],
+    [("awkward = 2", "share"), ("[kinds]\njump = 1", "kinds.jump"), ("speed = 1", "speed"), ("[", "where")],
 )
 def test_a_file_of_weights_with_a_mistake_is_refused(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "w.toml").write_text(text)
