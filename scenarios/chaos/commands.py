@@ -12,8 +12,8 @@ import click
 from migrator.errors import ConfigError
 from scenarios.chaos import given_rows, play
 from scenarios.chaos import hazards as hazard_names
-from scenarios.chaos import weights as weight_files
 from scenarios.chaos.stage import Old
+from scenarios.chaos.writes import weights as weight_files
 from scenarios.play.run_result import RunResult
 from scenarios.rehearsal import copied
 from scenarios.report import write

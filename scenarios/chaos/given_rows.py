@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from migrator.errors import ConfigError
-from scenarios.chaos.changes import Change
+from scenarios.chaos.writes.changes import Change
 from scenarios.database import Database
 from scenarios.faults.session import SERVER_ERRORS
 from scenarios.rehearsal.tables import Table, in_order

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from scenarios.chaos.changes import Kind
 from scenarios.chaos.snapshots import Seen
 from scenarios.chaos.states import Difference, TableState, Texts
+from scenarios.chaos.writes.changes import Kind
 from scenarios.recording.whole_rows import Committed
 from verify.history.checks import atomic_cut, convergence, lost_update, non_vacuity, time_travel
 from verify.history.result import CheckResult, WitnessCase

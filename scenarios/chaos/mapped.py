@@ -1,4 +1,4 @@
-"""Both sides of new tables at a place in the log: the user's mapping on replayed old rows, by the verifier's readers.
+"""The two sides of new tables at a place in the log: the mapping on replayed old rows, by the verifier's readers.
 
 Nothing of the pipeline takes part: old rows are read with plain SELECTs from the replayed copy, the mapping's
 functions are called on whole tables, and both sides become the verifier's canonical texts.
@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
 
 from scenarios.chaos.shadow import Shadow
 from scenarios.chaos.snapshots import Seen
 from scenarios.chaos.states import TableState, Texts
 from transforms import nexts
 from transforms.load import load_mapping
+from transforms.on_spark.session import small_session
 from transforms.registry import TargetMapping
 from verify.readers.engines import source_reader
 from verify.readers.snapshot import SourceSnapshot, TargetRowsText
@@ -40,7 +40,6 @@ class Mapped:
         mapping: the user's file.
         source, target: both sides, reached directly.
         migration: its name.
-        spark: a running session, of UTC and ANSI as ``transforms.on_spark.session`` makes it.
         scratch: a folder for rows.
     """
 
@@ -50,9 +49,9 @@ class Mapped:
         source: ServerSettings,
         target: ServerSettings,
         migration: str,
-        spark: SparkSession,
         scratch: Path,
     ):
+        spark = small_session()
         found, maps = load_mapping(mapping, lambda: spark), KeyMapReader(target, migration)
         in_force = nexts.in_force(found, frozenset()) if found.nexts else found
         self.targets: Sequence[TargetMapping] = [numbered(one, maps.entries) for one in in_force.targets]
@@ -63,7 +62,7 @@ class Mapped:
         self._reads = 0
 
     def at(self, seen: Seen, shadow: Shadow) -> list[TableState]:
-        """Both sides of a snapshot, the old rows as they were at its place in the log."""
+        """Reads both sides of a snapshot, the old rows as they were at its place in the log."""
         shadow.upto(seen.ledger.order)
         server = replace(self._source.server, database=shadow.database.database)
         old: list[SourceSnapshot] = []
@@ -82,7 +81,7 @@ class Mapped:
         return states
 
     def ended(self, seen: Seen) -> list[TableState]:
-        """Both sides of a snapshot, the old rows as they are now."""
+        """Reads both sides of a snapshot, the old rows as they are now."""
         old = self._old(self._source)
         return [
             self._state(

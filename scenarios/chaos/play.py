@@ -21,14 +21,14 @@ from scenarios.chaos import stage as staging
 from scenarios.chaos.hazards import chosen
 from scenarios.chaos.judge import Facts, judged, looked_at
 from scenarios.chaos.mapped import Mapped
-from scenarios.chaos.plain_rows import MOST, plain_rows
-from scenarios.chaos.rows_known import shared_out
 from scenarios.chaos.shadow import Shadow
 from scenarios.chaos.snapshots import Snapshots
 from scenarios.chaos.stage import Old, Stage
-from scenarios.chaos.stream import Stream
-from scenarios.chaos.weights import Weights
-from scenarios.chaos.writers import Writers
+from scenarios.chaos.writes.plain_rows import MOST, plain_rows
+from scenarios.chaos.writes.rows_known import shared_out
+from scenarios.chaos.writes.stream import Stream
+from scenarios.chaos.writes.weights import Weights
+from scenarios.chaos.writes.writers import Writers
 from scenarios.faults.points import PointServer
 from scenarios.pipeline import PipelineProcess
 from scenarios.play import bundle
@@ -43,7 +43,6 @@ from scenarios.rehearsal import copied
 from scenarios.scenario import Scenario, WorkloadSpec
 from scenarios.workload import WriterReport
 from scenarios.world import World
-from transforms.on_spark.session import small_session
 from verify.history.result import CheckResult, Outcome
 
 CHANGES = "transactions.jsonl"
@@ -165,9 +164,8 @@ class _Play:
         )  # fmt: skip
         self._source, self._target = judged_sides(stage.settings)
         os.environ.setdefault("JAVA_HOME", str(java_home()))
-        self._spark = small_session()
         self._mapped = Mapped(
-            stage.settings.mapping, self._source, self._target, stage.settings.name, self._spark,
+            stage.settings.mapping, self._source, self._target, stage.settings.name,
             stage.folder / "judged",
         )  # fmt: skip
         names = [target.name for target in self._mapped.targets]

@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from migrator.errors import ConfigError
-from scenarios.chaos import given_rows, play, weights
+from scenarios.chaos import given_rows, play
 from scenarios.chaos.hazards import chosen
 from scenarios.chaos.stage import Old
+from scenarios.chaos.writes import weights
 from scenarios.play.run_result import RunResult
 from scenarios.rehearsal import copied
 from verify.history import timeline

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from scenarios.chaos.changes import Change
-from scenarios.chaos.plain_rows import plain_rows
+from scenarios.chaos.writes.changes import Change
+from scenarios.chaos.writes.plain_rows import plain_rows
 from scenarios.database import Database
 from scenarios.faults.session import execute, query
 from scenarios.recording.whole_rows import Committed, Image, RowChange
@@ -39,11 +39,11 @@ def copied(old: Database) -> Database:
             " AND COALESCE(generation_expression, '') = '' ORDER BY ordinal_position",
             [old.database, name],
         )
-        here, there = f"{_q(copy.database)}.{_q(str(name))}", f"{_q(old.database)}.{_q(str(name))}"
+        copy_name, old_name = f"{_q(copy.database)}.{_q(str(name))}", f"{_q(old.database)}.{_q(str(name))}"
         chosen = ", ".join(_q(str(column)) for (column,) in columns)
         statements += [
-            f"CREATE TABLE {here} LIKE {there}",
-            f"INSERT INTO {here} ({chosen}) SELECT {chosen} FROM {there}",
+            f"CREATE TABLE {copy_name} LIKE {old_name}",
+            f"INSERT INTO {copy_name} ({chosen}) SELECT {chosen} FROM {old_name}",
         ]
     execute(old, statements)
     return copy

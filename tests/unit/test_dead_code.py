@@ -13,12 +13,13 @@ PRODUCT = ("migrator", "transforms", "verify", "scenarios")
 FRAMEWORKS = {
     "click": ("@*.command", "@*.command(*", "@*.group*"),
     "mappings, read by their registry": ("@*.target*",),
+    "pytest": ("@pytest.fixture",),
 }
 OTHERS_CALL_IT = {
     "click": ("format_commands",),
     "importlib": ("get_code", "create_module", "exec_module", "loader_state"),
     "alembic": ("down_revision", "branch_labels", "depends_on"),
-    "pytest": ("pytestmark", "test_*"),
+    "pytest": ("pytestmark", "test_*", "pytest_addoption", "pytest_terminal_summary"),
     "http.server, socketserver": (
         "daemon_threads", "block_on_close", "address_family", "server_port", "handle_error", "sys_version", "timeout",
         "do_HEAD", "log_message",

@@ -47,7 +47,7 @@ HOMES = {
     "alembic": ("migrator/schema/", "migrator/adapters/", "migrator/wiring", "scenarios/"),
     "sqlalchemy": ("migrator/schema/", "migrator/adapters/", "verify/", "migrator/wiring", "scenarios/"),
     "testcontainers": (),
-    "pytest": (),
+    "pytest": ("scenarios/chaos/plugin.py",),
     "hypothesis": (),
 }
 
@@ -129,7 +129,7 @@ def test_every_imported_package_is_a_declared_requirement() -> None:
     """An import that another package's requirements happen to satisfy breaks with that package's next version."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    declared = [*project["dependencies"], *extras["embedded"], *extras["torture"]]
+    declared = [*project["dependencies"], *extras["embedded"], *extras["torture"], *extras["pytest"]]
     names = {re.split(r"[\[<>=~ ]", requirement)[0].replace("-", "_") for requirement in declared}
     modules = {MODULE_OF.get(name, name) for name in names} | {"py4j"}  # py4j's version is pyspark's choice
     own = {*PACKAGES, *sys.stdlib_module_names}

@@ -9,10 +9,10 @@ from typing import cast
 
 import pytest
 
-from scenarios.chaos.changes import Kind
 from scenarios.chaos.judge import Facts, judged, looked_at, sampled
 from scenarios.chaos.snapshots import Seen
 from scenarios.chaos.states import TableState, Texts
+from scenarios.chaos.writes.changes import Kind
 from scenarios.recording.whole_rows import Committed, RowChange
 from verify.history.result import CheckResult, Outcome
 from verify.readers.snapshot import LedgerState, TargetSnapshot

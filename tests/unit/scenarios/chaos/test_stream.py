@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from migrator.errors import ConfigError
-from scenarios.chaos import weights
-from scenarios.chaos.awkward import awkward
-from scenarios.chaos.changes import Change, Transaction, Values, parsed
-from scenarios.chaos.rows_known import names, shared_out, unique_sets
-from scenarios.chaos.stream import CannotDraw, Stream
-from scenarios.chaos.weights import KINDS, Weights
+from scenarios.chaos.writes import weights
+from scenarios.chaos.writes.awkward import awkward
+from scenarios.chaos.writes.changes import Change, Transaction, Values, parsed
+from scenarios.chaos.writes.rows_known import names, shared_out, unique_sets
+from scenarios.chaos.writes.stream import CannotDraw, Stream
+from scenarios.chaos.writes.weights import KINDS, Weights
 from scenarios.rehearsal.tables import Column, ForeignKey, Table
 
 NUMBER = "integer"

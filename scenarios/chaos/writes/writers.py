@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from scenarios.chaos.changes import Kind, Transaction
-from scenarios.chaos.stream import Stream
+from scenarios.chaos.writes.changes import Kind, Transaction
+from scenarios.chaos.writes.stream import Stream
 from scenarios.database import Database
 from scenarios.row_writes import RowWrite
 from scenarios.session import RollBack, Session

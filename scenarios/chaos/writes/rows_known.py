@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 
-from scenarios.chaos.changes import Change, Values
+from scenarios.chaos.writes.changes import Change, Values
 from scenarios.rehearsal.tables import ForeignKey, Table, in_order
 
 Key = tuple[object, ...]

@@ -10,10 +10,10 @@ import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from scenarios.chaos.awkward import awkward
-from scenarios.chaos.changes import Change, Transaction, Values
-from scenarios.chaos.rows_known import Known, unique_sets
-from scenarios.chaos.weights import Weights
+from scenarios.chaos.writes.awkward import awkward
+from scenarios.chaos.writes.changes import Change, Transaction, Values
+from scenarios.chaos.writes.rows_known import Known, unique_sets
+from scenarios.chaos.writes.weights import Weights
 from scenarios.rehearsal.rows import CannotMake, RowMaker
 from scenarios.rehearsal.tables import Column, Table
 

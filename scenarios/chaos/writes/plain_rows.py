@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scenarios.chaos.changes import quoted
+from scenarios.chaos.writes.changes import quoted
 from scenarios.database import Database
 from scenarios.faults.session import query
 from scenarios.rehearsal.tables import Table

@@ -1,0 +1,1 @@
+"""The writes of a project's clients, drawn from its schema."""
