@@ -43,7 +43,7 @@ def started(stack: ExitStack, folder: Path, project: Wanted, side: str) -> Datab
 def served(
     stack: ExitStack, folder: Path, project: Wanted, side: str, settings: Mapping[str, str]
 ) -> tuple[Database, EmbeddedServer]:
-    """As ``started``, with the server itself, and settings of it over the defaults."""
+    """Starts a server as ``started`` does; returns it as well. ``settings``: of the server, over the defaults."""
     kind, name = project.kind(side), project.text("source" if side == "old" else "target", "database")
     if kind == "postgresql":
         postgres = stack.enter_context(EmbeddedPostgres(folder / side, settings=settings))

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from scenarios.chaos.writes.changes import Kind, Transaction
-from scenarios.chaos.writes.stream import Stream
+from scenarios.chaos.writes.stream import CannotDraw, Stream
 from scenarios.database import Database
 from scenarios.row_writes import RowWrite
 from scenarios.session import RollBack, Session
@@ -44,7 +44,11 @@ class Writers(Workload):
 
     def _run(self, session: Session) -> None:
         client = session.client - 1
-        transaction = self._streams[client].next()
+        try:
+            transaction = self._streams[client].next()
+        except CannotDraw as error:
+            self._halt.set()  # nobody writes any more; the verdict says which tables were given up
+            raise RollBack from error
         changed = Counter[tuple[str, Kind]]()
         self._under_way[client] = (transaction, changed)
         for change in transaction.changes:
