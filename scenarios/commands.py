@@ -133,7 +133,7 @@ def run(
 
 
 def _of_project(seed: int, out: Path, of_catalog: bool, options: dict[str, Any]) -> int:
-    chaos = importlib.import_module("scenarios.chaos.commands")
+    chaos = importlib.import_module(own("scenarios.chaos.commands"))
     if "list" in options["hazards"]:
         click.echo(chaos.listed())
         return 0
