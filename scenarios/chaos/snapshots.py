@@ -84,7 +84,7 @@ class Snapshots:
         """Takes a snapshot; a target that can't be read now, under a fault, or has no ledger yet, leaves none."""
         with self._lock:
             began = time.monotonic()
-            if began < self._not_before_s and not self._stopping.requested:
+            if began < self._not_before_s and not self._stopping.requested():
                 return
             self._take()
             took_s = time.monotonic() - began
