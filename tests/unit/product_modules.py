@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("dbmigrator", "migrator", "transforms", "verify", "scenarios")
+PACKAGES = ("migrator", "transforms", "verify", "scenarios")
 MODULES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 
 

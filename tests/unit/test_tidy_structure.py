@@ -132,21 +132,22 @@ def test_every_imported_package_is_a_declared_requirement() -> None:
     declared = [*project["dependencies"], *extras["embedded"], *extras["torture"], *extras["pytest"]]
     names = {re.split(r"[\[<>=~ ]", requirement)[0].replace("-", "_") for requirement in declared}
     modules = {MODULE_OF.get(name, name) for name in names} | {"py4j"}  # py4j's version is pyspark's choice
-    own = {*PACKAGES, *sys.stdlib_module_names}
+    own = {*PACKAGES, "dbmigrator", *sys.stdlib_module_names}
     for name, imports in all_imports().items():
         if not is_user_project(name):
             assert {module.partition(".")[0] for module in imports} - own <= modules, name
 
 
 def test_every_package_is_listed_for_installation() -> None:
-    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    installation = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    listed, elsewhere = installation["packages"], installation["package-dir"]
     found = {
         ".".join(path.parent.relative_to(ROOT).parts)
         for package in PACKAGES
         for path in (ROOT / package).rglob("__init__.py")
     }
     assert len(listed) == len(set(listed))
-    assert set(listed) == found
+    assert {elsewhere.get(name, name).replace("/", ".") for name in listed} == found
 
 
 # Where connections to PostgreSQL are made. A session that isn't made there isn't pinned.
@@ -361,3 +362,14 @@ def test_a_circle_is_noticed(tmp_path: Path) -> None:
     assert circles(tmp_path, [report, reader]) == ["verify/readers", "verify/report.py"]
     reader.write_text("import json\n")
     assert circles(tmp_path, [report, reader]) == []
+
+
+ROOMS = {"docker", "docs", "migrator", "scenarios", "tests", "transforms", "verify"}
+LEFT_BEHIND = {"build", "dist", "metastore_db", "spark-warehouse"}
+"""Folders that builds and Spark leave, and git ignores."""
+
+
+def test_no_folder_stands_at_the_top_but_those_that_are_agreed() -> None:
+    found = {path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith(".")}
+    assert {name for name in found - LEFT_BEHIND if not name.endswith(".egg-info")} == ROOMS
+    assert not (ROOT / "docker" / "__init__.py").exists()

@@ -20,7 +20,7 @@ _RECORD = "dbmigrator-0.dist-info/RECORD"
 
 def backend() -> ModuleType:
     """The build's own code."""
-    spec = importlib.util.spec_from_file_location("one_namespace", ROOT / "distribution" / "one_namespace.py")
+    spec = importlib.util.spec_from_file_location("one_namespace", ROOT / "docker" / "one_namespace.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -32,7 +32,11 @@ def sources(without: tuple[str, ...] = ()) -> dict[str, bytes]:
     """All files of the packages by their names in a wheel, with an empty list of files."""
     folders = [ROOT / package for package in PACKAGES if package not in without]
     files = [file for folder in folders for file in folder.rglob("*") if file.is_file()]
-    found = {file.relative_to(ROOT).as_posix(): file for file in files if "__pycache__" not in file.parts}
+    found = {
+        file.relative_to(ROOT).as_posix().replace("migrator/facade/", "dbmigrator/"): file
+        for file in files
+        if "__pycache__" not in file.parts
+    }
     return {**{name: file.read_bytes() for name, file in found.items()}, _RECORD: b""}
 
 

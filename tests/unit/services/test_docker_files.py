@@ -37,7 +37,10 @@ def test_every_copied_source_exists_and_is_let_through_the_ignore_file() -> None
 def test_every_package_of_the_tool_is_copied() -> None:
     import tomllib
 
-    packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    installation = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    packages = [
+        installation["package-dir"].get(name, name).replace("/", ".") for name in installation["packages"]
+    ]
     copied = {shlex.split(rest)[0] for name, rest in INSTRUCTIONS if name == "COPY"}
     assert {package.partition(".")[0] for package in packages} <= copied
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parents[3]
-FOLDER = ROOT / "deploy" / "kubernetes"
+FOLDER = ROOT / "docker" / "kubernetes"
 FILES = sorted(file.name for file in FOLDER.glob("*.yaml"))
 VERSIONS = ("1.33", "1.34", "1.35")
 DOCUMENTS: list[dict[str, Any]] = [

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-UNIT = ROOT / "deploy" / "systemd" / "migrator@.service"
+UNIT = ROOT / "docker" / "systemd" / "migrator@.service"
 PROGRAM = "/opt/migrator/bin/migrator"
 
 

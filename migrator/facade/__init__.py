@@ -15,6 +15,7 @@ from migrator import __version__
 
 if TYPE_CHECKING:
     from dbmigrator import columns, dual_read, frames, gaps, project_env, schema, testing
+
     from transforms import Mapping, TargetMapping, load_mapping
 
 __all__ = [
