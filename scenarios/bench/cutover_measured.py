@@ -77,12 +77,12 @@ class OrderApplication(FailsOver):
             old, self._open.actions, seed=1, rate_per_s=rate_per_s, threads=4, limit_row_changes=None
         )
 
-    def _changes(self, table: str, key: str, number: str, row: str, session: Session) -> None:
+    def _changes(self, table: str, key: str, column: str, row: str, session: Session) -> None:
         for _ in range(_TOGETHER):
             chance = session.rng.random()
             known, fresh = session.rng.randint(1, self._rows), session.rng.randint(10**9, 10**12)
             if chance < 0.8:
-                session.change(f"UPDATE {table} SET {number} = {number} + 1 WHERE {key} = %s", known)
+                session.change(f"UPDATE {table} SET {column} = {column} + 1 WHERE {key} = %s", known)
             elif chance < 0.9:
                 session.change(f"DELETE FROM {table} WHERE {key} = %s", known)
             else:
