@@ -41,6 +41,19 @@ _LOOK_S = 0.02
 _TRIES = 5
 _ALONE_S = 15.0
 """Seconds for which unthrottled writers are counted on the new side, with the way back and without."""
+_STATEMENTS = (
+    (
+        "UPDATE orders SET items = items + 1 WHERE id = %s",
+        "DELETE FROM orders WHERE id = %s",
+        "INSERT INTO orders VALUES (%s, 1, 2, 'NEW', 'late', 12.34, 0.5, '2024-02-29', 0, 'web')",
+    ),
+    (
+        "UPDATE purchase SET item_count = item_count + 1 WHERE purchase_id = %s",
+        "DELETE FROM purchase WHERE purchase_id = %s",
+        "INSERT INTO purchase VALUES (%s, 1, 2, 'new', 'late', 1234, 0.5, '2024-02-29 00:00:00+00', true, 'web')",
+    ),
+)
+"""An update, a delete and an insert, of the old side and of the new one."""
 _STEPS = [phase for phase in SWITCH if phase != "switching"]
 
 
@@ -58,18 +71,9 @@ class OrderApplication(FailsOver):
         self, old: Database, new: Database, rows: int, rate_per_s: float | None, at: Side = Side.OLD
     ):
         self._rows = rows
-        both = (
-            ("orders", "id", "items", "INSERT INTO orders VALUES (%s, 1, 2, 'NEW', 'late', 12.34, 0.5,"),
-            (
-                "purchase",
-                "purchase_id",
-                "item_count",
-                "INSERT INTO purchase VALUES (%s, 1, 2, 'new', 'late', 1234, 0.5,",
-            ),
-        )
         places = [
-            Place(database, (Action("orders", 1, partial(self._changes, *names)),))
-            for database, names in zip((old, new), both, strict=True)
+            Place(database, (Action("orders", 1, partial(self._changes, *statements)),))
+            for database, statements in zip((old, new), _STATEMENTS, strict=True)
         ]
         self._sides = (places[0], places[1])
         self._open = self._sides[at is Side.NEW]
@@ -77,16 +81,16 @@ class OrderApplication(FailsOver):
             old, self._open.actions, seed=1, rate_per_s=rate_per_s, threads=4, limit_row_changes=None
         )
 
-    def _changes(self, table: str, key: str, column: str, row: str, session: Session) -> None:
+    def _changes(self, update: str, delete: str, insert: str, session: Session) -> None:
         for _ in range(_TOGETHER):
             chance = session.rng.random()
             known, fresh = session.rng.randint(1, self._rows), session.rng.randint(10**9, 10**12)
             if chance < 0.8:
-                session.change(f"UPDATE {table} SET {column} = {column} + 1 WHERE {key} = %s", known)
+                session.change(update, known)
             elif chance < 0.9:
-                session.change(f"DELETE FROM {table} WHERE {key} = %s", known)
+                session.change(delete, known)
             else:
-                session.change(f"INSERT INTO {table} VALUES {row}", fresh)
+                session.change(insert, fresh)
 
 
 @dataclass
