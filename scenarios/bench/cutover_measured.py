@@ -229,7 +229,7 @@ def _switched(pair: _Pair, application: FailsOver, figures: _Switches, to: Side)
     else:
         raise MigratorError(f"no switch to the {to} side came through", cause="its reasons are above")
     record, until = pair.record(), time.monotonic() + _BETWEEN_S
-    while time.monotonic() < until or not pair.caught_up():
+    while time.monotonic() < until:
         figures.lags[to].append(pair.lag_s(to))
     figures.note(record, longest_pause_s(application.report().operations, began_s))
 
