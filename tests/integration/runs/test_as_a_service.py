@@ -101,6 +101,7 @@ def test_it_is_ready_lives_and_stops_as_kill_mode_mixed_has_it(project: Project,
     assert [pid for pid in service.others if alive(pid)] == [], (
         "nothing is left that systemd would have to kill"
     )
+    project.run_here()
     assert project.differences() == []
 
 
