@@ -125,7 +125,7 @@ def verdict(rounds: Sequence[Round], rules: Rules) -> Verdict | None:
     if found is None:
         return None  # equal before the ledger was seen to pass: one more round settles it
     if exact(last) and same(last.before, last.after, rules):
-        return _certain(found, "both sides stood at one position")
+        return _certain(found, "no change lies between the places at which both sides stood")
     if steady(rounds, rules) >= rules.steady_rounds:
         return _certain(found, f"the same in {rules.steady_rounds} rounds, the target further on in each")
     return None
