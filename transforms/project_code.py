@@ -94,13 +94,18 @@ def _refuse_hidden(code: ast.Module, file: Path, folder: Path) -> None:
         if beside is None or name == FACADE:
             continue
         other = _elsewhere(name, folder)
-        if other:
+        if other and not _is_copy(Path(other), beside):
             raise MappingError(
                 f"{beside.relative_to(folder)} has the name of an installed module",
                 where=f"{file}:{line}",
                 cause=f"`import {name}` means {other}, never {beside}: what is installed comes first",
                 remedy="rename the file and its imports",
             )
+
+
+def _is_copy(other: Path, beside: Path) -> bool:
+    """Tells whether what is installed is the project's own file: then both names mean one thing."""
+    return other.is_file() and other.read_bytes() == beside.read_bytes()
 
 
 def _imported(code: ast.Module) -> Iterator[tuple[int, str]]:

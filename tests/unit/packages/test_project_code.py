@@ -51,6 +51,18 @@ def test_so_is_one_that_a_module_beside_it_imports(tmp_path: Path) -> None:
         loaded(tmp_path, "import beside_it\nFOUND = 1\n", beside_it="import json\n", json="")
 
 
+def test_an_installed_copy_of_the_file_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    site, project = tmp_path / "site", tmp_path / "project"
+    for folder in (site, project):
+        folder.mkdir()
+    (site / "copied_codes.py").write_text("CODE = 7\n")
+    monkeypatch.syspath_prepend(str(site))
+    text = "from copied_codes import CODE\nFOUND = CODE\n"
+    assert loaded(project, text, copied_codes="CODE = 7\n") == 7
+    with pytest.raises(MappingError, match=r"copied_codes\.py"):
+        loaded(project, text, copied_codes="CODE = 8\n")
+
+
 def test_the_working_folder_comes_last_even_if_it_was_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
