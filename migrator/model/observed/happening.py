@@ -15,7 +15,7 @@ PHASE, NOTE, WARNED, WARNING_OVER, MET = (
     "run.error",
 )
 LAG_BEYOND, LAG_WITHIN, LAG_UNKNOWN = "lag.beyond", "lag.within", "lag.unknown"
-DIFFERENT, NOT_DIFFERENT = "verify.different", "verify.no-longer-different"
+DIFFERENT, NOT_DIFFERENT = "rows.different", "rows.no-longer-different"
 LOG_ENDANGERED, HOOK_FAILED = "source.log-endangered", "hook.failed"
 
 EVENTS: Mapping[str, str] = {
@@ -38,7 +38,7 @@ EVENTS: Mapping[str, str] = {
 }
 """The ids of events, and what each says."""
 HOOKED = frozenset({ENDED, DIFFERENT, LAG_BEYOND, TOOK_OVER, LOG_ENDANGERED})
-"""Those of which a hook is told."""
+"""The ids of which a hook is told."""
 
 
 @dataclass(frozen=True, slots=True)

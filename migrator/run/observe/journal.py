@@ -30,7 +30,7 @@ _WAITING = 64
 Log = Callable[[int, Happening], None]
 """Takes the moment, microseconds since 1970, and what happened then."""
 Hook = Callable[[int, Happening], str]
-"""Likewise; returns why it failed, and an empty text where it didn't."""
+"""Takes the same, and returns why it failed: an empty text where it didn't."""
 
 
 class Journal:

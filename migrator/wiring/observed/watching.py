@@ -47,7 +47,7 @@ def watched(settings: Settings, progress: Progress, listen: str = "", log_format
     with ExitStack() as stack:
         if where is not None:
             stack.enter_context(_served(settings, progress, where, before, stopping))
-        ends = _told(settings, progress, log_format, stopping)
+        ends = _recorded(settings, progress, log_format, stopping)
         _, ports = source_parts(settings)
         if (meter := ports([]).meter) is not None:
             stopping.thread("lag", lambda: LagWatch(meter, progress).run(stopping))
@@ -63,7 +63,7 @@ def watched(settings: Settings, progress: Progress, listen: str = "", log_format
             ends(ended)
 
 
-def _told(
+def _recorded(
     settings: Settings, progress: Progress, log_format: str, stopping: Stopping
 ) -> Callable[[Ended], None]:
     """Begins the log of events, and the hook where there is one; returns what ends both with the run's last event."""

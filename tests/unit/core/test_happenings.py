@@ -38,8 +38,8 @@ def ids(before: Outline, after: Outline) -> list[str]:
         (replace(STREAMING, lag=LATE), STREAMING, ["lag.within"]),
         (STREAMING, replace(STREAMING, lag=Lag()), ["lag.unknown"]),
         (replace(STREAMING, lag=LATE), replace(STREAMING, lag=Lag()), ["lag.unknown"]),
-        (STREAMING, replace(STREAMING, different=frozenset(["person"])), ["verify.different"]),
-        (replace(STREAMING, different=frozenset(["person"])), STREAMING, ["verify.no-longer-different"]),
+        (STREAMING, replace(STREAMING, different=frozenset(["person"])), ["rows.different"]),
+        (replace(STREAMING, different=frozenset(["person"])), STREAMING, ["rows.no-longer-different"]),
         (STREAMING, replace(STREAMING, endangered="it goes"), ["source.log-endangered"]),
     ],
 )  # fmt: skip

@@ -60,8 +60,8 @@ def test_a_run_is_told_from_its_beginning_to_its_end() -> None:
     world.journal.ended(Ended(1, "MappingError", "a column is gone"))
     ended = world.kept[-1]
     assert (ended.level, ended.about, ended.words) == ("error", "MappingError", "a column is gone")
-    assert world.ids() == ["verify.different", "run.ended"]
-    assert world.served() == ["verify.different", "run.ended"]
+    assert world.ids() == ["rows.different", "run.ended"]
+    assert world.served() == ["rows.different", "run.ended"]
 
 
 def test_a_takeover_is_told_as_one() -> None:
