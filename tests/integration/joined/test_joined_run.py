@@ -130,5 +130,5 @@ def test_killed_while_filling_and_while_streaming_it_ends_equal(
         "UPDATE order_summary SET total = total + 1 WHERE order_id = (SELECT max(order_id) FROM order_summary)"
     )
     assert judged(from_mariadb) == 1, "the judge sees a wrong sum"
-    assert from_mariadb.command("status") == 0
+    assert from_mariadb.command("status") == 1, "the last word of the judge"
     assert "joined     order_summary: filled from the mirror" in capfd.readouterr().out
