@@ -90,6 +90,10 @@ class EventOutput(Protocol):
         """Frees what is open; what wasn't committed may be lost."""
         ...
 
+    def forget(self) -> None:
+        """Removes what the output keeps on this machine besides what it wrote: it is given up. Not open."""
+        ...
+
 
 def refused(what: str, path: Path | str, error: OSError) -> OutputError:
     """The named error for an ``OSError`` of an output."""

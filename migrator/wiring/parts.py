@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Callable
 from collections.abc import Mapping as MappingType
 from functools import partial
@@ -18,11 +17,8 @@ from migrator.adapters.event_log.files.fresh_segments import FreshSegments
 from migrator.adapters.event_log.files.layout import Layout
 from migrator.adapters.event_log.files.manifest_file import newest_manifest
 from migrator.adapters.event_log.files.room import FileRoom
-from migrator.adapters.event_log.files.segment_reader import FileSegmentReader
 from migrator.adapters.event_log.files.segment_writer import FileSegmentWriter
 from migrator.adapters.event_log.files.set_aside import set_damage_aside
-from migrator.adapters.outputs.json_lines.output import JsonLinesFile, JsonLinesStream
-from migrator.adapters.outputs.parquet_events.output import ParquetFolder
 from migrator.config.engines import ENGINES
 from migrator.config.project import Settings
 from migrator.config.way_back import has_way_back
@@ -34,7 +30,6 @@ from migrator.model.progress import TableDump
 from migrator.model.remaps.remap import beside_name
 from migrator.model.requests.request import DumpRequest, RequestBook, new_token, number_of
 from migrator.model.sequence import Advance
-from migrator.ports.output import EventOutput
 from migrator.ports.requests import RequestStore
 from migrator.ports.sequences import TargetNumbers
 from migrator.ports.source import SourceCatalog
@@ -270,24 +265,6 @@ def upgrade_user_target(settings: Settings) -> None:
 def source_position(settings: Settings) -> Position:
     """A place in the source log at or after everything committed by now."""
     return source_catalog(settings).position()
-
-
-def event_output(settings: Settings, kind: str, path: str) -> tuple[FileSegmentReader, EventOutput]:
-    """An output of change events (docs/reference/events.md), and the event log's reader that keeps its place.
-
-    Args:
-        settings: the project's configuration.
-        kind: ``json`` or ``parquet``.
-        path: file or folder; ``-`` for standard output, which can't be continued.
-
-    Raises ``EventLogError`` when another process writes this output.
-    """
-    if path == "-":
-        name = f"standard output of process {os.getpid()} {secrets.token_hex(4)}"
-        return FileSegmentReader(settings.event_log(), name, passing=True), JsonLinesStream(1)
-    absolute = Path(os.path.abspath(path))
-    output: EventOutput = JsonLinesFile(absolute) if kind == "json" else ParquetFolder(absolute)
-    return FileSegmentReader(settings.event_log(), f"{kind}:{absolute}"), output
 
 
 def target_numbers(settings: Settings) -> TargetNumbers:

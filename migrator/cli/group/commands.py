@@ -24,7 +24,7 @@ _OURS = {
         "docs": "docs",
         "dual-read": "dual_read",
         "dump": "dump",
-        "events": "events",
+        "events": "events.events",
         "explain": "explain",
         "grants": "grants",
         "history": "history",

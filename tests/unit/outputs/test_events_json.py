@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from migrator.adapters.outputs.json_lines.lines import encode, place_of
-from migrator.adapters.outputs.json_lines.values import column_text
 from migrator.columnar.events import order_events
+from migrator.columnar.json_values import column_text
 from migrator.columnar.types import arrow_type
 from migrator.model.position import Position
 from migrator.model.table import Column

@@ -8,6 +8,7 @@ import os
 import re
 import time
 from contextlib import suppress
+from pathlib import Path
 
 from migrator.adapters.event_log.files import durable
 from migrator.adapters.event_log.files.layout import Layout
@@ -101,6 +102,10 @@ class FileSegmentReader:
     def manifest(self, number: int) -> Manifest | None:
         """The manifest of a segment; None when there is none (any more)."""
         return self._sequence.manifest(number)
+
+    def beside(self, suffix: str) -> Path:
+        """A file beside the place, for what the output itself keeps."""
+        return self._path.with_suffix(f".{suffix}")
 
     def close(self) -> None:
         """Gives the name free; a passing reader's place is removed."""

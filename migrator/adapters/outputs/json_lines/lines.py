@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 
-from migrator.adapters.outputs.json_lines.values import NULL, images, quoted
 from migrator.columnar.events import AFTER, BEFORE, NUMBER, OP, READ
+from migrator.columnar.json_values import NULL, images, quoted
 from migrator.model.table import TableSchema
 from migrator.ports.output import SegmentEvents, TableEvents
 
 
 def encode(events: SegmentEvents) -> bytes:
     """The segment's events in order, one line each."""
+    return b"".join(line for _, line in numbered(events))
+
+
+def numbered(events: SegmentEvents) -> list[tuple[int, bytes]]:
+    """The segment's events in order: number and line."""
     found = [line for table in events.tables for line in _lines(events, table)]
     found.sort(key=lambda line: line[0])
-    return "".join(line for _, line in found).encode()
+    return [(number, line.encode()) for number, line in found]
 
 
 def place_of(line: bytes) -> tuple[int, int] | None:

@@ -62,6 +62,9 @@ class JsonLinesFile:
             os.close(self._handle)
             self._handle = -1
 
+    def forget(self) -> None:
+        """The file is all that there is, and stays."""
+
     def _check(self, mark: int | None, size: int) -> None:
         if mark is None and size:
             raise OutputError(
@@ -120,6 +123,9 @@ class JsonLinesStream:
 
     def close(self) -> None:
         """The descriptor stays open: it isn't ours."""
+
+    def forget(self) -> None:
+        """Nothing is kept."""
 
 
 def _write_all(handle: int, content: bytes) -> None:

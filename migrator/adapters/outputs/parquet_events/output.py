@@ -101,6 +101,9 @@ class ParquetFolder:
         """Drops what wasn't committed."""
         self._collected = _Collected()
 
+    def forget(self) -> None:
+        """The folder is all that there is, and stays."""
+
 
 def _rows(events: SegmentEvents, table: TableEvents) -> pa.Table:
     """The envelope as columns (see docs/reference/events.md), images as structs of the table's own types."""

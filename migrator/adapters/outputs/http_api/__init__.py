@@ -1,0 +1,1 @@
+"""Change events as batches that are sent to an API by HTTP."""

@@ -1,0 +1,1 @@
+"""The command that writes change events for other readers."""

@@ -1,0 +1,1 @@
+"""Outputs of change events, chosen and put together."""
