@@ -82,9 +82,10 @@ class EventStream:
                 due = time.monotonic() + self._commit_s
             if segment is not None:
                 done = self._take(segment, done, held)
-            if done != committed and (time.monotonic() >= due or self._uncommitted_bytes >= _COMMIT_BYTES):
+            due_now = time.monotonic() >= due or self._uncommitted_bytes >= _COMMIT_BYTES
+            if done != committed and due_now and not _behind(done, held):
                 done = committed = self._commit(done)
-        if done != committed:
+        if done != committed and not _behind(done, held):
             done = self._commit(done)
         return Streamed(self._events, done.segment, held.cut_bytes if held else 0)
 
@@ -188,6 +189,15 @@ class EventStream:
         self._reader.store(place)
         self._uncommitted_bytes = 0
         return place
+
+
+def _behind(done: ReaderPlace, held: Held | None) -> bool:
+    """Tells whether the output holds more than was read again so far.
+
+    Its mark is that of its own end: stored with an earlier segment, it would hide what is held beyond that one, and
+    the process after the next kill would write that twice.
+    """
+    return held is not None and done.segment < held.segment
 
 
 def _beyond(held: Held | None, events: SegmentEvents) -> SegmentEvents:

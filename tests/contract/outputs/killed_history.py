@@ -50,7 +50,7 @@ class KilledReader(FileSegmentReader):
         self.killer.step("after the place is stored")
 
 
-def history(seed: int, segments: int = 12, truncates: bool = True) -> tuple[list[SegmentContent], Rows]:
+def history(seed: int, segments: int = 8, truncates: bool = True) -> tuple[list[SegmentContent], Rows]:
     """Segments of changes of all kinds and dump rows; what the table holds at the end."""
     choice, rows, found = random.Random(seed), Rows(), []
     for order in range(1, segments + 1):

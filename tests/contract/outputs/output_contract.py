@@ -21,7 +21,7 @@ from migrator.adapters.event_log.files.segment_writer import FileSegmentWriter
 from migrator.columnar.types import image_schema
 from migrator.errors import MigratorError, OutputError
 from migrator.model.segment import FileKind
-from migrator.ports.eventlog import SegmentContent, TableData
+from migrator.ports.eventlog import Segment, SegmentContent, TableData
 from migrator.ports.output import EventOutput
 from migrator.run.commands.event_stream import EventStream, Streamed
 from migrator.run.failure import Stopping
@@ -62,9 +62,15 @@ class Kit:
         for one in contents:
             self._writer.append(one)
 
-    def stream(self, *tables: str, from_segment: int | None = None, commit_s: float = 60) -> Streamed:
+    def stream(
+        self,
+        *tables: str,
+        from_segment: int | None = None,
+        commit_s: float = 60,
+        reader: FileSegmentReader | None = None,
+    ) -> Streamed:
         """One process's life."""
-        reader, output = FileSegmentReader(self.log, NAME), self.under_test.output()
+        reader, output = reader or FileSegmentReader(self.log, NAME), self.under_test.output()
         try:
             return EventStream(reader, output, tables, from_segment, commit_s).run(Stopping(), follow=False)
         finally:
@@ -77,6 +83,22 @@ class Kit:
 
     def events(self) -> list[Event]:
         return self.under_test.events()
+
+
+class _Killed(BaseException):
+    """The process ends here."""
+
+
+class _KilledReader(FileSegmentReader):
+    """Killed before it reads a third segment."""
+
+    _read = 0
+
+    def read_segment(self, after: int, timeout_s: float) -> Segment | None:
+        self._read += 1
+        if self._read == 3:
+            raise _Killed
+        return super().read_segment(after, timeout_s)
 
 
 class OutputContract:
@@ -168,6 +190,21 @@ class OutputContract:
             kit.stream()
             assert kit.events() == whole, f"cut {cut} of {size} bytes"
             cut += max(1, size // 25)
+
+    def test_killed_again_while_it_reads_what_the_output_holds_nothing_is_written_twice(
+        self, kit: Kit
+    ) -> None:
+        kit.append(inserted(1, 1))
+        kit.stream()
+        stored = kit.place().read_bytes()
+        kit.append(*(inserted(order, order) for order in (2, 3, 4)))
+        kit.stream()
+        whole = kit.events()
+        kit.place().write_bytes(stored)  # killed before the place was stored
+        with pytest.raises(_Killed):
+            kit.stream(commit_s=0.0001, reader=_KilledReader(kit.log, NAME))
+        kit.stream()
+        assert kit.events() == whole
 
     def test_killed_before_its_first_commit_it_begins_again(self, kit: Kit) -> None:
         kit.stream()

@@ -138,7 +138,7 @@ def test_killed_anywhere_a_consumer_that_drops_known_keys_has_each_event_once(
     server: ApiServer, tmp_path: Path
 ) -> None:
     killed: set[str] = set()
-    for seed in range(30):
+    for seed in range(10):
         folder = tmp_path / str(seed)
         same, once, at = played(server, folder, seed)
         assert (same, once) == (True, True), f"seed {seed}, killed {at}"
@@ -147,8 +147,8 @@ def test_killed_anywhere_a_consumer_that_drops_known_keys_has_each_event_once(
 
 
 def test_without_a_stable_key_events_come_twice(server: ApiServer, tmp_path: Path) -> None:
-    found = [played(server, tmp_path / str(seed), seed, WithoutKey)[1] for seed in range(12)]
-    assert found.count(False) >= 3
+    found = [played(server, tmp_path / str(seed), seed, WithoutKey)[1] for seed in range(5)]
+    assert found.count(False) >= 2
 
 
 def test_an_api_that_ignores_keys_is_one_that_gets_events_twice(server: ApiServer, tmp_path: Path) -> None:
