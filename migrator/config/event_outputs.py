@@ -16,6 +16,13 @@ _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*?)[ \t]*")
 _OURS = frozenset(
     {"content-type", "content-length", "transfer-encoding", "host", "idempotency-key", "connection"}
 )
+_PREFIX, _PREFIX_CHARACTERS = re.compile(r"[A-Za-z0-9._-]+"), 100
+_SERVER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}")
+_PROPERTY = re.compile(r"[a-z0-9._]+")
+_OURS_OF_KAFKA = frozenset(
+    {"bootstrap.servers", "metadata.broker.list", "transactional.id", "enable.idempotence", "isolation.level"}
+    | {"group.id", "enable.auto.commit", "enable.partition.eof", "auto.offset.reset"}
+)
 _NEAR = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
@@ -82,6 +89,38 @@ def http_settings(options: EventOptions, environment: Mapping[str, str]) -> Http
     tls = _tls(options.ca, problems) if parts.scheme == "https" else None
     refuse(problems)
     return HttpSettings(options.output, headers, tls)
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaSettings:
+    """Brokers that take events. ``client`` holds properties of the client, some of them secret."""
+
+    servers: str
+    prefix: str
+    client: Mapping[str, str] = field(repr=False)
+
+
+def kafka_settings(options: EventOptions, migration: str) -> KafkaSettings:
+    """Reads the client's properties. Raises ``ConfigError`` for everything that is wrong with them."""
+    problems: list[tuple[str, str]] = []
+    prefix = options.prefix or migration
+    if not _PREFIX.fullmatch(prefix) or len(prefix) > _PREFIX_CHARACTERS:
+        problems.append(("--prefix", f"up to {_PREFIX_CHARACTERS} letters, digits, dots, - and _"))
+    if not all(_SERVER.fullmatch(server) for server in options.output.split(",")):
+        problems.append(("--output", "it must be brokers as host:port,host:port"))
+    client: dict[str, str] = {}
+    for number, line in enumerate(read_lines("--client", options.client, problems), 1):
+        name, equals, value = (part.strip() for part in line.partition("="))
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        if not equals or not _PROPERTY.fullmatch(name):
+            problems.append(("--client", f"line {number} isn't `name=value`"))
+        elif name in _OURS_OF_KAFKA:
+            problems.append(("--client", f"line {number}: {name} is set by the migrator"))
+        else:
+            client[name] = value
+    refuse(problems)
+    return KafkaSettings(options.output, prefix, client)
 
 
 def refuse(problems: list[tuple[str, str]]) -> None:

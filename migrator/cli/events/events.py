@@ -17,7 +17,9 @@ from migrator.run.commands.event_stream import EventStream
 from migrator.run.failure import Stopping
 from migrator.wiring.outputs.event_output import event_output
 
-_COMMIT_S = {"json": 0.2, "parquet": 10.0, "http": 1.0}
+_COMMIT_S = {"json": 0.2, "parquet": 10.0, "http": 1.0, "kafka": 1.0}
+_KAFKA_MOST_S = 60.0
+"""A transaction that is open for two minutes is aborted by the brokers."""
 
 
 @click.command()
@@ -27,7 +29,7 @@ _COMMIT_S = {"json": 0.2, "parquet": 10.0, "http": 1.0}
     "--output",
     default="-",
     show_default=True,
-    help="A file, a folder (Parquet), an address (HTTP), or - for stdout.",
+    help="A file, a folder (Parquet), an address (HTTP), brokers (Kafka), or - for stdout.",
 )
 @click.option(
     "--from-segment",
@@ -44,7 +46,7 @@ _COMMIT_S = {"json": 0.2, "parquet": 10.0, "http": 1.0}
     default=None,
     metavar="SECONDS",
     help="Make the output durable this often while events come (JSON lines: 0.2, Parquet: 10, a folder each,"
-    " HTTP: 1).",
+    " HTTP and Kafka: 1).",
 )
 @click.option(
     "--forget", is_flag=True, help="Give the output up: the event log keeps nothing for it any more."
@@ -69,9 +71,17 @@ def events(
             where="--output -",
             remedy="name the output with --output",
         )
+    if kind == "kafka" and (commit_s or 0) > _KAFKA_MOST_S:
+        raise ConfigError(
+            "a transaction of Kafka can't be open for so long",
+            where=f"--commit-every {commit_s:g}",
+            remedy=f"give at most {_KAFKA_MOST_S:g}",
+        )
     stopping = Stopping()
     options = EventOptions(kind, output, **more)
-    reader, sink = event_output(settings, options, stopping.wait)
+    reader, sink = event_output(
+        settings, options, stopping.wait, lambda text: click.echo(f"note: {text}", err=True)
+    )
     try:
         if forget:
             known = reader.forget()

@@ -63,7 +63,23 @@ _OPTIONS = (
         default=900.0,
         show_default=True,
         metavar="SECONDS",
-        help="HTTP: an API that takes nothing is asked again for so long.",
+        help="HTTP, Kafka: who takes nothing is asked again for so long.",
+    ),
+    click.option(
+        "--client",
+        type=_FILE,
+        default=None,
+        metavar="FILE",
+        help="Kafka: properties of the client (librdkafka's), `name=value`.",
+    ),
+    click.option(
+        "--prefix", default="", help="Kafka: what topics' names begin with, by default the migration's name."
+    ),
+    click.option(
+        "--schemas/--no-schemas",
+        default=True,
+        show_default=True,
+        help="Kafka: whether each message carries its schema, as Connect's JSON converter has it.",
     ),
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 
 from migrator.adapters.event_log.files.segment_reader import FileSegmentReader
@@ -14,8 +15,11 @@ from migrator.adapters.outputs.http_api.refusal import Told
 from migrator.adapters.outputs.http_api.spool import Spool
 from migrator.adapters.outputs.json_lines.lines import numbered
 from migrator.adapters.outputs.json_lines.output import JsonLinesFile, JsonLinesStream
+from migrator.adapters.outputs.kafka.brokers import Brokers, Login
+from migrator.adapters.outputs.kafka.messages import Envelope
+from migrator.adapters.outputs.kafka.output import KafkaOutput
 from migrator.adapters.outputs.parquet_events.output import ParquetFolder
-from migrator.config.event_outputs import EventOptions, HttpSettings, http_settings
+from migrator.config.event_outputs import EventOptions, HttpSettings, http_settings, kafka_settings
 from migrator.config.project import Settings
 from migrator.ports.output import EventOutput
 
@@ -24,7 +28,10 @@ _SECRET_CHARACTERS = 4
 
 
 def event_output(
-    settings: Settings, options: EventOptions, pause: Callable[[float], bool]
+    settings: Settings,
+    options: EventOptions,
+    pause: Callable[[float], bool],
+    note: Callable[[str], None],
 ) -> tuple[FileSegmentReader, EventOutput]:
     """An output of change events (docs/reference/events.md), and the reader that keeps its place.
 
@@ -32,6 +39,7 @@ def event_output(
         settings: the project's configuration.
         options: of the output; ``-`` for standard output, which can't be continued.
         pause: waits so many seconds; returns whether a stop is requested.
+        note: is told what users should know of where events go.
 
     Raises ``EventLogError`` when another process writes this output, ``ConfigError`` for options that can't be used.
     """
@@ -42,6 +50,9 @@ def event_output(
         found = http_settings(options, os.environ)
         reader = FileSegmentReader(settings.event_log(), f"http:{options.name or options.output}")
         return reader, _http(found, options, reader.beside("batch"), pause)
+    if options.kind == "kafka":
+        kafka = _kafka(settings, options, note)  # first: a package that is missing leaves no trace
+        return FileSegmentReader(settings.event_log(), f"kafka:{options.name or options.output}"), kafka
     absolute = Path(os.path.abspath(options.output))
     output: EventOutput = JsonLinesFile(absolute) if options.kind == "json" else ParquetFolder(absolute)
     name = f"{options.kind}:{options.name or absolute}"
@@ -56,3 +67,16 @@ def _http(
     endpoint = Endpoint(found.url, found.headers, found.tls, options.timeout_s, options.patience_s)
     bounds = Bounds(options.batch_events, options.batch_bytes)
     return HttpOutput(told, Api(endpoint, pause), Spool(batch), numbered, bounds)
+
+
+def _kafka(settings: Settings, options: EventOptions, note: Callable[[str], None]) -> KafkaOutput:
+    found = kafka_settings(options, settings.name)
+    login = Login(
+        found.servers,
+        f"migrator.{settings.name}.{found.prefix}",
+        found.prefix,
+        found.client,
+        options.patience_s,
+    )
+    envelope = Envelope(found.prefix, version("dbmigrator"), options.schemas)
+    return KafkaOutput(Brokers(login, note), envelope)
