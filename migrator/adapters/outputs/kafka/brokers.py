@@ -66,7 +66,6 @@ class Brokers:
         self._heard = self._failed = ""
         self._producer: Any = None
         self._admin: Any = None
-        self._begun = False
 
     def open(self) -> Place | None:
         """Fences, ends what was left open, reads the place (see the port)."""

@@ -54,15 +54,15 @@ def named(what: str, where: str, error: Any, heard: str = "") -> OutputError:
 def _remedy(code: str, heard: str) -> str:
     if "AUTHORIZATION" in code:
         return (
-            "grant the login Write, Describe, Create and DescribeConfigs on the topics, Read on the one with the place,"
-            f" and Write and Describe on the transactional id, {_GO_ON}"
+            "grant the login Write, Describe, Create and DescribeConfigs on the topics, Read on the one with the"
+            f" place, and Write and Describe on the transactional id, {_GO_ON}"
         )
     if code in _UNBELIEVED or any(one in heard for one in _UNBELIEVED):
         return f"correct security.protocol, ssl.* and sasl.* in the file of --client, {_GO_ON}"
     if code == "MSG_SIZE_TOO_LARGE":
         return (
-            "raise max.message.bytes of the topic, and message.max.bytes in the file of --client for messages beyond a"
-            f" million bytes, {_GO_ON}"
+            "raise max.message.bytes of the topic, and message.max.bytes in the file of --client for messages beyond"
+            f" a million bytes, {_GO_ON}"
         )
     if code in _ABSENT:
         return f"look whether brokers listen there and can be reached; correct --output, {_GO_ON}"
