@@ -62,6 +62,7 @@ class Brokers:
     def __init__(self, login: Login, note: Callable[[str], None]) -> None:
         self._login = login
         self._note = note
+        self._request_s = min(_REQUEST_S, login.patience_s)
         self._kafka = package()
         self._heard = self._failed = ""
         self._producer: Any = None
@@ -125,7 +126,7 @@ class Brokers:
         until = time.monotonic() + self._login.patience_s
         while True:
             try:
-                self._producer.commit_transaction(_REQUEST_S)
+                self._producer.commit_transaction(self._request_s)
                 return
             except self._kafka.KafkaException as error:
                 if not error.args[0].retriable() or time.monotonic() > until:
@@ -137,7 +138,7 @@ class Brokers:
         """Gives the transaction up; whoever opens next would do it as well."""
         with suppress(self._kafka.KafkaException):
             self._producer.purge()
-            self._producer.abort_transaction(_REQUEST_S)
+            self._producer.abort_transaction(self._request_s)
 
     def close(self) -> None:
         """Leaves the client to its end: it has nothing to send any more."""
@@ -157,6 +158,8 @@ class Brokers:
         self._heard = f"{error.str()} ({error.name()})"
 
     def _error(self, what: str, where: str, error: Exception) -> OutputError:
+        if self._producer is not None:
+            self._producer.poll(0)  # what the client has heard comes to us here only
         return named(what, where, error, self._failed or self._heard)
 
     def _produce(
@@ -189,7 +192,7 @@ class Brokers:
     def _look(self, topic: str, settings: Mapping[str, str]) -> int:
         """Number of partitions; a missing topic is made. Asking for one by name could make it with other settings."""
         try:
-            found = self._producer.list_topics(timeout=_REQUEST_S).topics.get(topic)
+            found = self._producer.list_topics(timeout=self._request_s).topics.get(topic)
             if found is None or found.error is not None:
                 self._make(topic, settings)
                 return 1
@@ -202,7 +205,7 @@ class Brokers:
             topic, num_partitions=1, replication_factor=-1, config=dict(settings)
         )
         try:
-            self._admin.create_topics([new], request_timeout=_REQUEST_S)[topic].result()
+            self._admin.create_topics([new], request_timeout=self._request_s)[topic].result()
         except self._kafka.KafkaException as error:
             raise self._error("a topic can't be made", topic, error) from error
 
@@ -210,7 +213,9 @@ class Brokers:
         admin = package("confluent_kafka.admin")
         resource = admin.ConfigResource(admin.ConfigResource.Type.TOPIC, topic)
         try:
-            found = self._admin.describe_configs([resource], request_timeout=_REQUEST_S)[resource].result()
+            found = self._admin.describe_configs([resource], request_timeout=self._request_s)[
+                resource
+            ].result()
         except self._kafka.KafkaException as error:
             raise self._error("a topic's settings can't be looked at", topic, error) from error
         return {name: str(entry.value) for name, entry in found.items() if entry.value is not None}
@@ -231,7 +236,7 @@ class Brokers:
         reader = self._reader()
         try:
             low, high = reader.get_watermark_offsets(
-                self._kafka.TopicPartition(topic, partition), timeout=_REQUEST_S
+                self._kafka.TopicPartition(topic, partition), timeout=self._request_s
             )
             return int(low), int(high)
         except self._kafka.KafkaException as error:
