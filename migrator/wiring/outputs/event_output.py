@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from migrator.adapters.event_log.files.segment_reader import FileSegmentReader
@@ -78,5 +78,13 @@ def _kafka(settings: Settings, options: EventOptions, note: Callable[[str], None
         found.client,
         options.patience_s,
     )
-    envelope = Envelope(found.prefix, version("dbmigrator"), options.schemas)
+    envelope = Envelope(found.prefix, _version(), options.schemas)
     return KafkaOutput(Brokers(login, note), envelope)
+
+
+def _version() -> str:
+    """The installed version; ``source`` where the code runs from a source tree."""
+    try:
+        return version("dbmigrator")
+    except PackageNotFoundError:
+        return "source"

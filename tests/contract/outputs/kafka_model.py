@@ -111,7 +111,7 @@ class PlaceApart(Writer):
 
 
 def decoded(column: Column, value: Any, schemas: bool) -> Any:
-    """A value in plain form, by the rules of docs/reference/events-in-kafka.md."""
+    """A value in plain form, by the rules of docs/reference/outputs/events-in-kafka.md."""
     if value is None:
         return None
     if column.type.startswith("float"):

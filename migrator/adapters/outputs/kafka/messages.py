@@ -1,4 +1,4 @@
-"""Change events as messages in Debezium's envelope (docs/reference/events-in-kafka.md).
+"""Change events as messages in Debezium's envelope (docs/reference/outputs/events-in-kafka.md).
 
 Values are those of Debezium's default settings: days and microseconds as numbers, moments with a zone as ISO 8601. A
 decimal is Connect's ``Decimal`` (base64 of the unscaled number) where the schema goes along, for that says the scale;
