@@ -23,6 +23,7 @@ _FOLDERS = (
     "how-to/observe",
     "how-to/service",
     "reference",
+    "reference/outputs",
     "explanation",
 )
 """Folders in them with documents for users; `pyproject.toml` ships the same."""

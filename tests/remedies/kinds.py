@@ -397,6 +397,14 @@ KINDS = (
         r"|the message then says|check that",
     ),
     Kind(
+        "correct an output's options, or what takes its events",
+        r"correct these options|correct the API|the API (give|take)|put the state folder back|^stop one of them",
+        (
+            ALONE + "cli/test_events_outputs.py::test_a_moved_api_goes_on_by_its_former_name",
+            ALONE + "cli/test_events_outputs.py::test_a_batch_that_is_too_large_goes_with_smaller_bounds",
+        ),
+    ),
+    Kind(
         "start again, or try again",
         r"start(s)? again|[Tt]ry again|start the migration again|bring the cluster back|start it again",
         (

@@ -11,7 +11,7 @@ from pathlib import Path
 from migrator.adapters.event_log.files.segment_reader import FileSegmentReader
 from migrator.adapters.outputs.http_api.api import Api, Endpoint
 from migrator.adapters.outputs.http_api.output import Bounds, HttpOutput
-from migrator.adapters.outputs.http_api.refusal import Told
+from migrator.adapters.outputs.http_api.refusal import Request
 from migrator.adapters.outputs.http_api.spool import Spool
 from migrator.adapters.outputs.json_lines.lines import numbered
 from migrator.adapters.outputs.json_lines.output import JsonLinesFile, JsonLinesStream
@@ -63,10 +63,10 @@ def _http(
     found: HttpSettings, options: EventOptions, batch: Path, pause: Callable[[float], bool]
 ) -> HttpOutput:
     hidden = [value.removeprefix("Bearer ") for value in found.headers.values()]
-    told = Told(found.url, "", 0, [value for value in hidden if len(value) >= _SECRET_CHARACTERS])
+    request = Request(found.url, "", 0, [value for value in hidden if len(value) >= _SECRET_CHARACTERS])
     endpoint = Endpoint(found.url, found.headers, found.tls, options.timeout_s, options.patience_s)
     bounds = Bounds(options.batch_events, options.batch_bytes)
-    return HttpOutput(told, Api(endpoint, pause), Spool(batch), numbered, bounds)
+    return HttpOutput(request, Api(endpoint, pause), Spool(batch), numbered, bounds)
 
 
 def _kafka(settings: Settings, options: EventOptions, note: Callable[[str], None]) -> KafkaOutput:

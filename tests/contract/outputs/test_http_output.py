@@ -12,7 +12,7 @@ import pytest
 
 from migrator.adapters.outputs.http_api.api import Api, Endpoint
 from migrator.adapters.outputs.http_api.output import Bounds, HttpOutput, Sender
-from migrator.adapters.outputs.http_api.refusal import Told
+from migrator.adapters.outputs.http_api.refusal import Request
 from migrator.adapters.outputs.http_api.spool import Batch, Spool
 from migrator.adapters.outputs.json_lines.lines import numbered
 from migrator.ports.output import EventOutput
@@ -39,7 +39,7 @@ class Http:
     def output(self) -> EventOutput:
         self._start = len(self.inbox.batches)
         api = Api(Endpoint(self.url), never)
-        return HttpOutput(Told(self.url, "", 0), api, Spool(self._path), numbered, Bounds(events=700))
+        return HttpOutput(Request(self.url, "", 0), api, Spool(self._path), numbered, Bounds(events=700))
 
     def events(self) -> list[Event]:
         for one in self.inbox.batches:
@@ -88,9 +88,9 @@ class KilledApi:
     def __init__(self, api: Sender, killer: Killer) -> None:
         self._api, self._killer = api, killer
 
-    def send(self, told: Told, body: bytes, headers: Mapping[str, str]) -> None:
+    def send(self, request: Request, body: bytes, headers: Mapping[str, str]) -> None:
         self._killer.step("before a batch is sent")
-        self._api.send(told, body, headers)
+        self._api.send(request, body, headers)
         self._killer.step("after a batch was taken")
 
     def close(self) -> None:
@@ -100,8 +100,8 @@ class KilledApi:
 class WithoutKey(KilledApi):
     """The broken variant: each request has a key of its own."""
 
-    def send(self, told: Told, body: bytes, headers: Mapping[str, str]) -> None:
-        super().send(told, body, {**headers, "Idempotency-Key": secrets.token_hex(8)})
+    def send(self, request: Request, body: bytes, headers: Mapping[str, str]) -> None:
+        super().send(request, body, {**headers, "Idempotency-Key": secrets.token_hex(8)})
 
 
 def played(
@@ -118,7 +118,7 @@ def played(
         spool.killer = killer
         api = sender(Api(Endpoint(url), never), killer)
         bounds = Bounds(choice.randrange(1, 6), choice.choice([200, 100_000]))
-        output = HttpOutput(Told(url, "", 0), api, spool, numbered, bounds)
+        output = HttpOutput(Request(url, "", 0), api, spool, numbered, bounds)
         ended = life(folder / "log", output, killer, choice.choice([0.0001, 60.0]))
         api.close()  # the end of a process closes its sockets
         if ended:
@@ -156,10 +156,10 @@ def test_an_api_that_ignores_keys_is_one_that_gets_events_twice(server: ApiServe
     url, inbox = server.inbox()
     inbox.by_key = False
     assert Inbox().by_key
-    spool, told = Spool(tmp_path / "out.batch"), Told(url, "", 0)
+    spool, request = Spool(tmp_path / "out.batch"), Request(url, "", 0)
     spool.write(Batch("s", 1, (0, 0), (1, 0), 1, b"{}\n"))
     for _ in range(2):
-        output = HttpOutput(told, Api(Endpoint(url), never), spool, numbered, Bounds())
+        output = HttpOutput(request, Api(Endpoint(url), never), spool, numbered, Bounds())
         held = output.open(0)
         assert held is not None
         assert (held.segment, held.number) == (1, 0)

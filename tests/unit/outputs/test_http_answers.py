@@ -13,7 +13,7 @@ import pytest
 
 from migrator.adapters.outputs.http_api.api import Api, Endpoint
 from migrator.adapters.outputs.http_api.output import Bounds, HttpOutput
-from migrator.adapters.outputs.http_api.refusal import Answer, Told
+from migrator.adapters.outputs.http_api.refusal import Answer, Request
 from migrator.adapters.outputs.http_api.spool import Batch, Spool
 from migrator.errors import OutputError
 from migrator.model.position import Position
@@ -58,7 +58,7 @@ def sent(
         Endpoint(f"{url}", headers, None, answer_s, 900), waits.pause, waits.clock, lambda: 1_000_000_000.0
     )
     try:
-        api.send(Told(url, "k-1", 2, [TOKEN]), BODY, {"Idempotency-Key": "k-1"})
+        api.send(Request(url, "k-1", 2, [TOKEN]), BODY, {"Idempotency-Key": "k-1"})
     finally:
         api.close()
     return inbox, waits
@@ -156,7 +156,7 @@ def test_nobody_there_is_asked_again_until_patience_ends() -> None:
     waits = Waits()
     api = Api(Endpoint(f"http://127.0.0.1:{port}/x"), waits.pause, waits.clock)
     with pytest.raises(OutputError, match="no events for too long") as caught:
-        api.send(Told("http://h/x?token=secret", "k", 1), b"{}\n", {})
+        api.send(Request("http://h/x?token=secret", "k", 1), b"{}\n", {})
     assert "ConnectionRefusedError" in caught.value.cause
     assert "secret" not in str(caught.value)
 
@@ -167,7 +167,7 @@ def test_who_accepts_and_says_nothing_is_left_after_the_limit() -> None:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/x"
         api = Api(Endpoint(url, answer_s=0.2), waits.pause, waits.clock)
         with pytest.raises(OutputError, match="stopped") as caught:
-            api.send(Told(url, "k", 1), b"{}\n", {})
+            api.send(Request(url, "k", 1), b"{}\n", {})
     assert "no answer within 0.2 s" in caught.value.cause
 
 
@@ -184,17 +184,17 @@ def test_certificates_are_verified_and_errors_of_tls_named(server: ApiServer) ->
         fine = ssl.create_default_context(cafile=str(CERTIFICATES / "ca.pem"))
         other = ssl.create_default_context(cafile=str(CERTIFICATES / "other_ca.pem"))
         fine_api = Api(Endpoint(url, {}, fine), Waits().pause)
-        fine_api.send(Told(url, "k", 2), BODY, {"Idempotency-Key": "k"})
+        fine_api.send(Request(url, "k", 2), BODY, {"Idempotency-Key": "k"})
         fine_api.close()
         assert len(inbox.batches) == 1
         with pytest.raises(OutputError, match="certificate isn't believed") as caught:
-            Api(Endpoint(url, {}, other), Waits().pause).send(Told(url, "k", 2), BODY, {})
+            Api(Endpoint(url, {}, other), Waits().pause).send(Request(url, "k", 2), BODY, {})
         assert "--ca" in caught.value.remedy
     finally:
         secure.close()
     url = server.inbox()[0].replace("http://", "https://")
     with pytest.raises(OutputError, match="no encrypted connection") as caught:
-        Api(Endpoint(url, {}, fine), Waits().pause).send(Told(url, "k", 2), BODY, {})
+        Api(Endpoint(url, {}, fine), Waits().pause).send(Request(url, "k", 2), BODY, {})
     assert "http://" in caught.value.remedy
 
 
@@ -202,15 +202,15 @@ def test_a_batch_that_is_too_large_is_batched_anew(server: ApiServer, tmp_path: 
     """The remedy of 413: whoever comes back with a smaller bound sends the same events under other keys."""
     url, inbox = server.inbox()
     inbox.replies = [plain(200, b""), plain(413)]
-    spool, told = Spool(tmp_path / "b"), Told(url, "", 0)
-    first = HttpOutput(told, Api(Endpoint(url), Waits().pause), spool, numbered_lines, Bounds())
+    spool, request = Spool(tmp_path / "b"), Request(url, "", 0)
+    first = HttpOutput(request, Api(Endpoint(url), Waits().pause), spool, numbered_lines, Bounds())
     assert first.open(None) is None
     first.write(segment(1))
     assert first.commit(1) == 1
     first.write(segment(2))
     with pytest.raises(OutputError, match="refuses a batch"):
         first.commit(2)
-    again = HttpOutput(told, Api(Endpoint(url), Waits().pause), spool, numbered_lines, Bounds(bytes=10))
+    again = HttpOutput(request, Api(Endpoint(url), Waits().pause), spool, numbered_lines, Bounds(bytes=10))
     assert again.open(1) is None, "nothing is held beyond the mark"
     again.write(segment(2))
     assert again.commit(2) == 3
@@ -241,7 +241,7 @@ def test_a_spool_that_was_edited_is_named(tmp_path: Path) -> None:
 def test_what_was_taken_and_is_not_known_any_more_is_named(tmp_path: Path) -> None:
     url = "http://127.0.0.1:9/x"
     api, spool = Api(Endpoint(url), Waits().pause), Spool(tmp_path / "b")
-    output = HttpOutput(Told(url, "", 0), api, spool, numbered_lines, Bounds())
+    output = HttpOutput(Request(url, "", 0), api, spool, numbered_lines, Bounds())
     assert output.open(0) is None
     with pytest.raises(OutputError, match="isn't known any more"):
         output.open(3)

@@ -13,11 +13,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from migrator.adapters.outputs.http_api.refusal import Answer, Told, judged, stopped, too_long
+from migrator.adapters.outputs.http_api.refusal import Answer, Request, judged, stopped, too_long
 
 _FIRST_S, _LONGEST_S = 0.5, 30.0
 _MOST_BYTES = 64 << 10
-"""Of an answer: what comes after it isn't read."""
+"""The most of an answer that is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Api:
         self._now = now
         self._connection: http.client.HTTPConnection | None = None
 
-    def send(self, told: Told, body: bytes, headers: Mapping[str, str]) -> None:
+    def send(self, request: Request, body: bytes, headers: Mapping[str, str]) -> None:
         """Sends it again and again until it is taken.
 
         Raises ``OutputError`` for a refusal that no repetition mends, for an API that took nothing for
@@ -71,7 +71,7 @@ class Api:
         since, tries, wait_s = self._clock(), 0, _FIRST_S
         while True:
             answer = self._ask(body, headers)
-            problem = judged(answer, told)
+            problem = judged(answer, request)
             if problem is None:
                 return
             if not problem.retryable:

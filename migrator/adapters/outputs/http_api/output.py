@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from migrator.adapters.outputs.http_api.refusal import Told, TooLarge
+from migrator.adapters.outputs.http_api.refusal import Request, TooLarge
 from migrator.adapters.outputs.http_api.spool import Batch
 from migrator.errors import OutputError
 from migrator.ports.output import Held, SegmentEvents
@@ -20,9 +20,9 @@ _ANEW = (
 
 
 class Sender(Protocol):
-    """What ``Api`` does: sends until it is taken."""
+    """Sends a batch until it is taken, as ``Api`` does."""
 
-    def send(self, told: Told, body: bytes, headers: Mapping[str, str]) -> None:
+    def send(self, request: Request, body: bytes, headers: Mapping[str, str]) -> None:
         """Returns once it is taken. Raises ``OutputError``."""
         ...
 
@@ -32,7 +32,7 @@ class Sender(Protocol):
 
 
 class Kept(Protocol):
-    """What ``Spool`` does: keeps the batch that is on its way."""
+    """Keeps the batch that is on its way, as ``Spool`` does."""
 
     def read(self) -> Batch | None:
         """The batch that was kept last."""
@@ -62,15 +62,17 @@ class HttpOutput:
     most one batch may have been taken without our knowledge: it is sent again, the same bytes under the same key.
 
     Args:
-        told: address and secrets.
+        request: address and secrets.
         api: sends a batch.
         spool: keeps it.
         numbered: makes lines of events.
         bounds: of a batch.
     """
 
-    def __init__(self, told: Told, api: Sender, spool: Kept, numbered: Numbered, bounds: Bounds) -> None:
-        self._told = told
+    def __init__(
+        self, request: Request, api: Sender, spool: Kept, numbered: Numbered, bounds: Bounds
+    ) -> None:
+        self._request = request
         self._api = api
         self._spool = spool
         self._numbered = numbered
@@ -90,7 +92,7 @@ class HttpOutput:
         if mark is None:
             raise OutputError(
                 "the output isn't empty, and not known as an output of this migration",
-                where=self._told.where(),
+                where=self._request.where(),
                 cause=f"batch {kept.number:,} of an earlier one is kept",
                 remedy=_ANEW,
             )
@@ -148,7 +150,7 @@ class HttpOutput:
             "Migrator-Events": str(batch.events),
         }
         try:
-            self._api.send(replace(self._told, key=key, events=batch.events), batch.body, headers)
+            self._api.send(replace(self._request, key=key, events=batch.events), batch.body, headers)
         except TooLarge:
             self._spool.write(replace(batch, unwanted=True))
             raise
@@ -157,7 +159,7 @@ class HttpOutput:
     def _gone(self, cause: str) -> OutputError:
         return OutputError(
             "what was sent to the API isn't known any more",
-            where=self._told.where(),
+            where=self._request.where(),
             cause=cause,
             remedy=f"put the state folder back as it was, or {_ANEW}",
         )

@@ -35,7 +35,7 @@ class TooLarge(OutputError):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Request:
     """The request, as a message tells it: nothing in it is secret.
 
     ``secrets`` are texts that no message may repeat, also where the answer does.
@@ -82,27 +82,27 @@ class Answer:
             return None
 
 
-def judged(answer: Answer, told: Told) -> OutputError | None:
+def judged(answer: Answer, request: Request) -> OutputError | None:
     """None where the batch was taken; an error, retryable where asking again may help."""
     if answer.failure is not None:
-        return _unanswered(answer.failure, told)
-    said = f"status {answer.status}: {told.shown(answer.body)}"
+        return _unanswered(answer.failure, request)
+    said = f"status {answer.status}: {request.shown(answer.body)}"
     if 200 <= answer.status < 300:
-        return _unlikely(answer, told, said)
+        return _unlikely(answer, request, said)
     if 300 <= answer.status < 400:
         return OutputError(
             "the API sends somebody elsewhere, and redirects aren't followed",
-            where=told.where(),
-            cause=f"status {answer.status} to {told.shown(answer.location.encode())}",
+            where=request.where(),
+            cause=f"status {answer.status} to {request.shown(answer.location.encode())}",
             remedy="give --output the address that takes events itself, with --name and the address of before,"
             f" {_SAME}",
         )
     if answer.status in _AGAIN:
-        return OutputError("the API takes no events now", where=told.where(), cause=said, retryable=True)
+        return OutputError("the API takes no events now", where=request.where(), cause=said, retryable=True)
     refuse = TooLarge if answer.status == _TOO_LARGE else OutputError
     return refuse(
         "the API refuses a batch of events",
-        where=told.where(),
+        where=request.where(),
         cause=said,
         remedy=_REMEDIES.get(answer.status, _REMEDIES[400]),
     )
@@ -130,65 +130,65 @@ def stopped(problem: OutputError) -> OutputError:
     )
 
 
-def _unanswered(failure: Exception, told: Told) -> OutputError:
-    cause = told.shown(f"{type(failure).__name__}: {failure}".encode())
+def _unanswered(failure: Exception, request: Request) -> OutputError:
+    cause = request.shown(f"{type(failure).__name__}: {failure}".encode())
     if isinstance(failure, ssl.SSLCertVerificationError):
         return OutputError(
             "the API's certificate isn't believed",
-            where=told.where(),
+            where=request.where(),
             cause=cause,
             remedy=f"give its authority's PEM file with --ca, or correct the host in --output, {_SAME}",
         )
     if isinstance(failure, ssl.SSLError) and not isinstance(failure, ssl.SSLEOFError):
         return OutputError(
             "no encrypted connection to the API can be made",
-            where=told.where(),
+            where=request.where(),
             cause=cause,
             remedy=f"give --output http:// where the API speaks no TLS (with --name), or mend its TLS, {_SAME}",
         )
     if isinstance(failure, ValueError) and not isinstance(failure, http.client.HTTPException):
         return OutputError(
             "a request to the API can't be put into words",
-            where=told.where(),
+            where=request.where(),
             cause=type(failure).__name__,  # its words may hold a header's value
             remedy=f"correct --output, and the headers: no line breaks, Latin-1 only; {_SAME}",
         )
     asked = (
         "the API's name has no address" if isinstance(failure, socket.gaierror) else "the API gives no answer"
     )
-    return OutputError(asked, where=told.where(), cause=cause, retryable=True)
+    return OutputError(asked, where=request.where(), cause=cause, retryable=True)
 
 
-def _unlikely(answer: Answer, told: Told, said: str) -> OutputError | None:
+def _unlikely(answer: Answer, request: Request, said: str) -> OutputError | None:
     """Answers of success that aren't one: a proxy's page, or a count that isn't ours."""
     start = answer.body.lstrip()[:1]
     if start == b"<" or "html" in answer.content_type.lower():
         return OutputError(
             "what answers is no API: it sent a page",
-            where=told.where(),
+            where=request.where(),
             cause=said,
             remedy=f"a proxy's or login's page: correct --output (with --name) or the token, {_SAME}",
         )
     if answer.status in (206, 207):
-        return _partly(told, said)
+        return _partly(request, said)
     if start != b"{":
         return None
     try:
-        accepted = json.loads(answer.body).get("accepted", told.events)
+        accepted = json.loads(answer.body).get("accepted", request.events)
     except ValueError:
         return OutputError(
             "the API's answer can't be read",
-            where=told.where(),
+            where=request.where(),
             cause=said,
             remedy=f"an answer that begins as a JSON object must be one: correct the API, {_SAME}",
         )
-    return None if accepted == told.events else _partly(told, said)
+    return None if accepted == request.events else _partly(request, said)
 
 
-def _partly(told: Told, said: str) -> OutputError:
+def _partly(request: Request, said: str) -> OutputError:
     return OutputError(
-        f"the API took a batch of {told.events} events in part",
-        where=told.where(),
+        f"the API took a batch of {request.events} events in part",
+        where=request.where(),
         cause=said,
         remedy=f"a batch is taken whole or not at all: correct the API, {_SAME}",
     )

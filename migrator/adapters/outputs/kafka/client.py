@@ -40,7 +40,7 @@ def named(what: str, where: str, error: Any, heard: str = "") -> OutputError:
     found = error.args[0] if isinstance(error, Exception) and error.args else error
     code = found.name() if hasattr(found, "name") else type(found).__name__
     said = found.str() if hasattr(found, "str") else str(found)
-    cause = f"{said} ({code})" + (f"; {heard}" if heard and heard not in said else "")
+    cause = f"{said} ({code})" + (f"; {heard}" if heard else "")
     if code in _FENCED:
         return OutputError(
             "another process writes these topics now",

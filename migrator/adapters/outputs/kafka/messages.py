@@ -31,7 +31,7 @@ _PLAIN = {
     "bool": "boolean", "int8": "int8", "int16": "int16", "int32": "int32", "int64": "int64", "float32": "float",
     "float64": "double", "string": "string", "binary": "bytes",
 }  # fmt: skip
-_NAMED = {
+_LOGICAL = {
     "date": ("int32", "io.debezium.time.Date"),
     "timestamp": ("int64", "io.debezium.time.MicroTimestamp"),
     "timestamptz": ("string", "io.debezium.time.ZonedTimestamp"),
@@ -209,8 +209,8 @@ def _field(column: Column, name: str, optional: bool) -> dict[str, Any]:
         parameters = {"scale": str(found[1]), "connect.decimal.precision": str(found[0])}
         logical = {"name": "org.apache.kafka.connect.data.Decimal", "version": 1, "parameters": parameters}
         return {"type": "bytes", "optional": optional, **logical, "field": name}
-    if column.type in _NAMED:
-        kind, logical_name = _NAMED[column.type]
+    if column.type in _LOGICAL:
+        kind, logical_name = _LOGICAL[column.type]
         return {"type": kind, "optional": optional, "name": logical_name, "version": 1, "field": name}
     return {"type": _PLAIN[column.type], "optional": optional, "field": name}
 

@@ -36,17 +36,17 @@ def check_place(topic: str, settings: Mapping[str, str]) -> None:
 def check_table(topic: str, settings: Mapping[str, str]) -> str:
     """What users must know of a table's topic; empty for nothing. Raises ``OutputError`` for one that loses rows."""
     short = [name for name in (RETENTION_MS, RETENTION_BYTES) if settings.get(name, "-1") != "-1"]
-    told = ", ".join(f"{name}={settings[name]}" for name in short)
+    limits = ", ".join(f"{name}={settings[name]}" for name in short)
     if "delete" not in _policies(settings) or not short:
         return ""
     if is_compacted(settings):
         raise OutputError(
             "a compacted topic would lose rows that are still there",
             where=topic,
-            cause=f"{POLICY}={settings[POLICY]} with {told}: old rows are removed, and nobody is told",
+            cause=f"{POLICY}={settings[POLICY]} with {limits}: old rows are removed, and nobody is limits",
             remedy=_COMPACT.format(topic),
         )
-    return f"{topic} removes old messages ({told}): who begins to read later than that lacks rows"
+    return f"{topic} removes old messages ({limits}): who begins to read later than that lacks rows"
 
 
 def _policies(settings: Mapping[str, str]) -> set[str]:
