@@ -62,7 +62,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back: a status with its words, or why there is none."""
+    """A status with its words, or the reason why there is none."""
 
     status: int = 0
     body: bytes = b""

@@ -30,7 +30,7 @@ _FIRST_LOOK, _FURTHER = 64, 8
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Who writes where.
+    """The writer, and the brokers that it writes to.
 
     Attributes:
         servers: host:port, comma separated.

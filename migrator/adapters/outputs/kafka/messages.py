@@ -164,7 +164,7 @@ class Envelope:
         return list(column_text(column, values))
 
     def _wrapper(self, schema: TableSchema, topic: str) -> Callable[[str], tuple[str, str]]:
-        """What stands before and behind a payload."""
+        """Returns what stands before and behind a payload."""
         if not self.schemas:
             return lambda _: ("", "")
         ends = {

@@ -34,7 +34,7 @@ def check_place(topic: str, settings: Mapping[str, str]) -> None:
 
 
 def check_table(topic: str, settings: Mapping[str, str]) -> str:
-    """What users must know of a table's topic; empty for nothing. Raises ``OutputError`` for one that loses rows."""
+    """Returns a warning of a table's topic, empty for none. Raises ``OutputError`` for one that loses rows."""
     short = [name for name in (RETENTION_MS, RETENTION_BYTES) if settings.get(name, "-1") != "-1"]
     limits = ", ".join(f"{name}={settings[name]}" for name in short)
     if "delete" not in _policies(settings) or not short:
