@@ -26,6 +26,7 @@ _EXIT_CODES = {Outcome.HOLDS: 0, Outcome.VIOLATED: 1, Outcome.UNKNOWN: 3}
 _COLOURS = {Outcome.HOLDS: "green", Outcome.VIOLATED: "red", Outcome.UNKNOWN: "yellow"}
 _ELSEWHERE = {
     "code-mutants": own("scenarios.mutants.in_code.commands"),
+    "mutate-mapping": own("scenarios.mutants.mapping_commands"),
     "mutants": own("scenarios.mutants.commands"),
     "simulate": own("scenarios.mutants.simulated"),
     "soak": own("scenarios.soak.commands"),

@@ -71,8 +71,17 @@ class RowMaker:
             elif column.nullable and nulls and self._dice.random() < 0.2:
                 found[column.name] = None
             else:
-                found[column.name] = self.value(column, table.checks)
+                found[column.name] = self.value_or_null(column, table.checks)
         return found
+
+    def value_or_null(self, column: Column, checks: tuple[str, ...] = ()) -> object:
+        """Any value of the column's type; NULL for a type that isn't known, where that is allowed."""
+        try:
+            return self.value(column, checks)
+        except CannotMake:
+            if column.nullable:
+                return None
+            raise
 
     def unique(self, column: Column, number: int) -> object:
         """A value that no other number has."""

@@ -276,7 +276,7 @@ class Stream:
         if good and self._dice.random() < _GOOD:
             return self._dice.choice(good)
         found = awkward(column) if self._dice.random() < self._weights.awkward else ()
-        return self._dice.choice(found) if found else self._maker.value(column, table.checks)
+        return self._dice.choice(found) if found else self._maker.value_or_null(column, table.checks)
 
     def _note_good(self, table: Table, row: Values) -> None:
         """Keeps values that checks, and types without values of our own, have let pass."""
