@@ -84,15 +84,16 @@ def looked_at(seen: Sequence[Seen], states: States, most: int, seconds: float) -
         seen: all snapshots in the order in which they were taken.
         states: both sides of a snapshot, at its place in the log; asked with rising places.
         most: how many snapshots are compared at most.
-        seconds: how long comparing may take; what is left then isn't compared.
+        seconds: how long comparing may take; where it is late, snapshots are passed over, never the last one.
     """
-    found, until = Found(), time.monotonic() + seconds
+    found, began = Found(), time.monotonic()
     _ledger_back(seen, found)
     history: dict[tuple[str, Texts], list[Texts | None]] = {}
-    for one in sampled(seen, most):
-        if time.monotonic() > until and found.snapshots:
-            break
-        _look(one, states(one), history, found)
+    chosen = sampled(seen, most)
+    for place, one in enumerate(chosen):
+        late = time.monotonic() - began > seconds * (place + 1) / len(chosen)
+        if not late or place in (0, len(chosen) - 1):
+            _look(one, states(one), history, found)
     return found
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from scenarios.play.bundle import HISTORY
 from scenarios.report.blind_spots import BLIND_SPOTS
 from scenarios.report.facts import Fact
 from scenarios.report.tables import Table, Tables
@@ -56,7 +57,9 @@ def _run(fact: Fact) -> dict[str, Any]:
         "counts": dict(recorded.counts),
         "versions": dict(recorded.versions),
         "bundle": str(run.bundle),
-        "replay": f"migrator scenario replay {run.bundle}",
+        "replay": recorded.command
+        if recorded.command and not (run.bundle / HISTORY).is_dir()
+        else f"migrator scenario replay {run.bundle}",
         "command": recorded.command,
         "problem": recorded.problem,
     }

@@ -160,6 +160,19 @@ def test_nothing_compared_is_never_a_pass() -> None:
     assert {empty[code].outcome for code in ("D6", "D7", "D8")} == {Outcome.UNKNOWN}
 
 
+def test_without_time_the_first_and_the_last_are_compared() -> None:
+    many = [seen(number, number) for number in range(1, 50)]
+    asked = list[int]()
+
+    def states(one: Seen) -> list[TableState]:
+        asked.append(one.number)
+        return [state(FIRST, FIRST)]
+
+    assert looked_at(many, states, 20, 0.0).snapshots == 2
+    assert asked == [1, 49]
+    assert looked_at(many, states, 20, 3600.0).snapshots == 20
+
+
 def test_a_sample_has_the_first_and_the_last() -> None:
     many = [seen(number, number) for number in range(100)]
     found = [one.number for one in sampled(many, 7)]
