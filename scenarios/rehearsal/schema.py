@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from scenarios.database import Database
 from scenarios.faults.session import query
@@ -60,6 +62,8 @@ _MYSQL_CHECKS = """
     JOIN information_schema.TABLE_CONSTRAINTS t ON t.CONSTRAINT_SCHEMA = c.CONSTRAINT_SCHEMA
         AND t.CONSTRAINT_NAME = c.CONSTRAINT_NAME WHERE c.CONSTRAINT_SCHEMA = %s"""
 
+_JSON = re.compile(r"^json_valid\(`(.*)`\)$")
+
 
 def tables(database: Database) -> dict[str, Table]:
     """The database's tables by name; the tool's own are left out."""
@@ -84,6 +88,7 @@ def tables(database: Database) -> dict[str, Table]:
         keys = _gathered(query(database, _MYSQL_KEYS, [place]))
         foreign = query(database, _MYSQL_FOREIGN, [place])
         checks = query(database, _MYSQL_CHECKS, [place])
+        _mark_json(columns, checks)
     own = {name for name in columns if name.startswith("migrator_") or name == "alembic_version"}
     found = {}
     for name, members in columns.items():
@@ -99,6 +104,14 @@ def tables(database: Database) -> dict[str, Table]:
             tuple(sorted(_text(check) for table, check in checks if table == name)),
         )
     return found
+
+
+def _mark_json(columns: Mapping[str, list[Column]], checks: Iterable[tuple[object, ...]]) -> None:
+    """Gives JSON columns of MariaDB their type: there it is a text that a CHECK looks at."""
+    for table, check in checks:
+        names = _JSON.findall(_text(check))
+        members = columns.get(_text(table), [])
+        members[:] = [replace(one, type="json") if one.name in names else one for one in members]
 
 
 def _gathered(rows: Iterable[tuple[object, ...]]) -> list[tuple[str, bool, tuple[str, ...]]]:

@@ -1,4 +1,4 @@
-"""The old side of a project from revisions, an address or files; rows from CSV and Parquet; what can't be used is named."""
+"""The old side of a project: revisions, an address or files; rows of CSV and Parquet; what can't be used is named."""
 
 from __future__ import annotations
 
