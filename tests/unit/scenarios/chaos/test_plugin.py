@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -78,6 +79,10 @@ def test_pytest_gives_the_fixture_to_a_test_of_a_user(tmp_path: Path) -> None:
         "def test_it(migration):\n    migration.assert_holds()\n\ndef test_other():\n    assert True\n"
     )
     words = ["-m", "pytest", "-p", "scenarios.chaos.plugin", "-p", "no:cacheprovider", "-q", "tests"]
-    done = subprocess.run([sys.executable, *words], cwd=tmp_path, capture_output=True, text=True, check=False)
+    # Where the package is installed, the plugin is loaded by its entry point as well.
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    done = subprocess.run(
+        [sys.executable, *words], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
     assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
     assert "nothing was run: call migration.run() first" in done.stdout
