@@ -111,6 +111,8 @@ def run(order: Order, say: Callable[[str], None] = lambda _: None) -> RunResult:
         try:
             say("servers, schemas, rows, logins")
             stage = staging.set_up(stack, scratch, project, order.old, scenario, order.seed)
+            for note in stage.notes:
+                say(note)
             versions = bundle.versions(stage.source.direct, stage.target.direct)
             _Play(stack, stage, _Task(order, scenario, folder, say), findings).play()
         except (MigratorError, psycopg.Error, pymysql.err.Error) as error:

@@ -86,7 +86,7 @@ def set_up(
     sides.make_logins(project, straight)
     old_sides.loaded(straight["old"], old.schema, folder)
     tables = schema.tables(straight["old"])
-    _fill(straight["old"], tables, old)
+    fewer = _fill(straight["old"], tables, old)
     config, notes = copied.copy(
         project, folder / "project", {name: side.via for name, side in ends.items()}, patient=False
     )
@@ -102,19 +102,24 @@ def set_up(
     sides.grant_printed(settings_, straight, both_ways=False)
     sides.whole_images(straight["old"], list(tables.values()))
     start = shadow.copied(straight["old"])
-    return Stage(folder, config, admin, ends["old"], ends["new"], tables, start, tuple(notes))
+    return Stage(folder, config, admin, ends["old"], ends["new"], tables, start, (*fewer, *notes))
 
 
 _SPARK: dict[str, dict[str, object]] = {"spark": {"master": "local[1]"}}
 
 
-def _fill(old: Database, tables: Mapping[str, Table], order: Old) -> None:
+def _fill(old: Database, tables: Mapping[str, Table], order: Old) -> list[str]:
+    """Fills the tables; says which ones got fewer rows than wanted, and why."""
     given_rows.filled(old, tables, order.rows)
     empty = {
         name: table for name, table in tables.items() if not query(old, f"SELECT 1 FROM {_q(name)} LIMIT 1")
     }
     if empty:
-        generated.fill(old, empty, order.number)
+        found = generated.fill(old, empty, order.number)
+        return [
+            f"{name}: only {found.rows[name]} row(s) were taken: {why}" for name, why in found.fewer.items()
+        ]
+    return []
 
 
 def application(stage: Stage) -> Database:
