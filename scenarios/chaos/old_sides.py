@@ -65,7 +65,7 @@ def _structure(old: Database, address: str) -> str:
     user, host = unquote(found.username or ""), found.hostname or "localhost"
     name, port = unquote(found.path.lstrip("/")), str(found.port or (5432 if kind == "postgresql" else 3306))
     if kind == "postgresql":
-        program = shutil.which("pg_dump") or str(postgres_installation() / "bin" / "pg_dump")
+        program = str(postgres_installation() / "bin" / "pg_dump")  # newer than any server that it is for
         command = [program, "--schema-only", "--no-owner", "--no-privileges", "-h", host, "-p", port]
         command += ["-U", user, name] if user else [name]
         variable = "PGPASSWORD"

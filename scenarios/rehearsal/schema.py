@@ -62,7 +62,8 @@ _MYSQL_CHECKS = """
     JOIN information_schema.TABLE_CONSTRAINTS t ON t.CONSTRAINT_SCHEMA = c.CONSTRAINT_SCHEMA
         AND t.CONSTRAINT_NAME = c.CONSTRAINT_NAME WHERE c.CONSTRAINT_SCHEMA = %s"""
 
-_JSON = re.compile(r"^json_valid\(`(.*)`\)$")
+_JSON = re.compile(r"^json_valid\([`\"](.*)[`\"]\)$")
+"""The CHECK of a JSON column; the session's mode says how names are quoted."""
 
 
 def tables(database: Database) -> dict[str, Table]:
