@@ -1,4 +1,4 @@
-"""Where change events go, as the options of ``migrator events`` say it: checked, with all problems together."""
+"""Settings of an output of change events, as the options of ``migrator events`` say it: all problems together."""
 
 from __future__ import annotations
 
