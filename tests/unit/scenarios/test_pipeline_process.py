@@ -21,15 +21,14 @@ from scenarios.pipeline import Exit, PipelineProcess
         ),
     ],
 )
-def test_an_apology_is_no_named_error(
-    printed: str, error: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_apology_is_no_named_error(printed: str, error: str, tmp_path: Path) -> None:
     package = tmp_path / "migrator"
     package.mkdir()
     (package / "__init__.py").touch()
     (package / "__main__.py").write_text(f"import sys\nsys.stderr.write({printed!r})\nsys.exit(2)\n")
-    monkeypatch.chdir(tmp_path)  # `python -m` looks there first
-    pipeline = PipelineProcess(tmp_path / "migration.toml", tmp_path / "log", dict)
+    pipeline = PipelineProcess(
+        tmp_path / "migration.toml", tmp_path / "log", lambda: {"PYTHONPATH": str(tmp_path)}
+    )
     try:
         pipeline.start()
         assert ended(pipeline) == Exit(2, error)
