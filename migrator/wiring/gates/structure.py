@@ -14,7 +14,9 @@ from migrator.model.table import TableSchema
 from migrator.model.target import TargetTable
 from migrator.run.analysed import look, readable, source_tables
 from migrator.run.migration import preflight
+from migrator.run.steps import no_step
 from migrator.wiring import parts as wiring
+from migrator.wiring.target import target_writer
 
 _DIGITS = 16
 
@@ -31,6 +33,7 @@ class Structures:
     def __init__(self, settings: Settings, back: Settings, spark: Callable[[], SparkSession]):
         self._there, self._back, self._spark = settings, back, spark
         self._fitting: dict[str, dict[str, str]] = {}
+        self._names: dict[str, tuple[list[str], list[str]]] = {}
 
     def of(self, side: Side) -> dict[str, str]:
         """Returns a digest of each table of a side, by name; other ones once its columns or its key are others.
@@ -79,25 +82,35 @@ class Structures:
         self._fitting[settings.name] = tables
         return ""
 
+    def _named(self, settings: Settings) -> tuple[list[str], list[str]]:
+        """Names of the tables that a way reads, and of those that it writes.
+
+        Its mapping is read once: while nobody can write there is no time for it.
+        """
+        if settings.name not in self._names:
+            mapping = wiring.mapping(settings)
+            self._names[settings.name] = (source_tables(mapping), [one.name for one in mapping.targets])
+        return self._names[settings.name]
+
     def _described(self, side: Side) -> Iterator[tuple[str, str]]:
         """Names and texts of the tables that a side's changes are read from, then of those that are written there."""
         reading, writing = (self._there, self._back) if side is Side.OLD else (self._back, self._there)
-        source, target = wiring.parts(reading), wiring.parts(writing)
+        catalog, (target, _) = wiring.source_catalog(reading), target_writer(writing, no_step)
         refused: dict[str, MigratorError] = {}
-        names = source_tables(source.mapping)
+        names, _ = self._named(reading)
         read: list[TableSchema]
         try:
-            read = list(source.catalog.tables(names))
+            read = list(catalog.tables(names))
         except SourceError:
-            read = list(readable(source.catalog.tables, names, refused).values())
+            read = list(readable(catalog.tables, names, refused).values())
         yield from ((table.id.name, repr((table.columns, table.key))) for table in read)
-        names = [one.name for one in target.mapping.targets]
+        _, names = self._named(writing)
         written: list[TargetTable]
         try:
-            written = list(target.target.tables(names))
+            written = list(target.tables(names))
         except TargetError:
-            written = list(readable(target.target.tables, names, refused).values())
+            written = list(readable(target.tables, names, refused).values())
         finally:
-            target.target.close()
+            target.close()
         yield from ((table.id.name, repr((table.columns, table.key))) for table in written)
         yield from ((name, str(error)) for name, error in sorted(refused.items()))
