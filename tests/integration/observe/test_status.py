@@ -88,7 +88,9 @@ def test_the_target_is_caught_up_then_behind_by_what_nobody_applies(
     assert behind["exit_code"] == 5
     least = BEHIND if behind["lag"]["unit"] == "transactions" else BEHIND * 64
     assert behind["lag"]["behind"] - stopped["lag"]["behind"] >= least
-    assert behind["event_log"]["segments_to_apply"] == 0, "which is why this number alone says nothing"
+    # A stop may come between a segment that tells of the log's end alone and its being applied.
+    left = [look["event_log"]["segments_to_apply"] for look in (stopped, behind)]
+    assert left[0] == left[1] < 2, "which is why this number alone says nothing"
     assert behind["lag"]["age_s"] > 0
     capfd.readouterr()
     assert project.command("status") == 5
