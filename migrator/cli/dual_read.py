@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from migrator.cli.options import SECONDS, config_option
+from migrator.cli.options import SECONDS, config_option, print_report, report_json_option
 from migrator.cli.verify import EXIT_CODES
 from migrator.config import project as configuration
 from migrator.config.engines import ENGINES
@@ -62,6 +62,7 @@ def dual_read() -> None:
     type=SECONDS,
     help="Longest for one query, in seconds.",
 )
+@report_json_option
 def run(
     config: Path,
     queries: Path,
@@ -73,6 +74,7 @@ def run(
     seed: int,
     wait_s: float,
     timeout_s: float,
+    as_json: bool,
 ) -> int:
     """Compare the answers to the pairs of queries in the file QUERIES, while both sides change.
 
@@ -89,7 +91,6 @@ def run(
     )
     settings.reports().mkdir(parents=True, exist_ok=True)
     write_reports(result, settings.reports())
-    click.echo(text_report(result))
-    click.echo(f"reports: {settings.reports()}/dual-read.html, dual-read.json, dual-read.xml, dual-read.txt")
+    print_report(settings.reports(), "dual-read", [text_report(result)], as_json)
     keep_reads(settings, queries, pairs, result.pairs, began_s)
     return EXIT_CODES[result.verdict]

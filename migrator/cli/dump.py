@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -123,8 +123,7 @@ def list_requests(config: Path, as_json: bool) -> None:
     """Show all requests with their progress, and the pace."""
     book, progress = wiring.dumps_asked_for(configuration.load(config))
     if as_json:
-        document = {"book": asdict(book), "progress": [asdict(table_dump) for table_dump in progress]}
-        click.echo(json.dumps(document, default=plain, indent=2))
+        click.echo(json.dumps(document(book, progress), default=plain, indent=2))
         return
     for line in request_lines(book, progress):
         click.echo(line)
@@ -223,6 +222,11 @@ def _pace_line(book: RequestBook) -> str:
     load += f", at most {pace.replica_lag_s:g} s of replica lag" if pace.replica_lag_s else ""
     load += f", {pace.share:.0%} of the time while others work" if pace.share else ""
     return f"pace: {rows}, {pace.delay_s:g} s between chunks{bound}{workers}{load}"
+
+
+def document(book: RequestBook, progress: Sequence[TableDump]) -> dict[str, Any]:
+    """The document of `migrator dump list --json` (docs/schemas/dumps.schema.json)."""
+    return {"book": asdict(book), "progress": [asdict(table_dump) for table_dump in progress]}
 
 
 def plain(value: object) -> object:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
@@ -67,6 +67,25 @@ reverse_option = click.option(
     is_flag=True,
     help="Of the way back: from the new side to the old one, by its own mapping (`[back]` in the project's file).",
 )
+
+
+report_json_option = click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="The JSON report on standard output; what is said on the way goes to standard error.",
+)
+
+
+def print_report(folder: Path, name: str, texts: Sequence[str], as_json: bool) -> None:
+    """Prints a report that was written to ``folder`` as files called ``name``: ``texts`` and the files' places, or
+    its JSON."""
+    if as_json:
+        click.echo((folder / f"{name}.json").read_text("utf-8"))
+    else:
+        for text in texts:
+            click.echo(text)
+        click.echo(f"reports: {folder}/{name}.html, {name}.json, {name}.xml, {name}.txt")
 
 
 def chosen(settings: Settings, *, reverse: bool) -> Settings:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
 from migrator.cli.kept import keep, reason_option
 from migrator.cli.options import conf_option, config_option, master_option, spark_options
 from migrator.config import project as configuration
-from migrator.errors import ConfigError
+from migrator.errors import ConfigError, readable
 from migrator.model.sequence import Advance
 from migrator.wiring import parts as wiring
 from migrator.wiring.bad_rows import refuse_hand_over
+
+FORMAT = 1
 
 
 @click.command()
@@ -22,6 +27,7 @@ from migrator.wiring.bad_rows import refuse_hand_over
 @conf_option
 @click.option("--apply", "applied", is_flag=True, help="Set those that are behind.")
 @reason_option
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 @click.option("--print", "printed", is_flag=True, help="Print the SQL that would set them, and run nothing.")
 @click.option(
     "--margin",
@@ -48,6 +54,7 @@ def sequences(
     conf: tuple[str, ...],
     applied: bool,
     reason: str,
+    as_json: bool,
     printed: bool,
     margin: int,
     no_source: bool,
@@ -59,8 +66,9 @@ def sequences(
     backwards. May be run beside the run, and again. One that can't be set
     is named; --apply sets the others all the same. It refuses while rows are set aside that nobody dropped or named.
     """
-    if applied and printed:
-        raise ConfigError("--apply and --print exclude each other", remedy="choose one")
+    if printed and (applied or as_json):
+        other = "--apply" if applied else "--json"
+        raise ConfigError(f"{other} and --print exclude each other", remedy="choose one")
     settings = replace(configuration.load(config), reason=reason)
     if applied:
         refuse_hand_over(settings, named)
@@ -68,6 +76,7 @@ def sequences(
     found = wiring.advances(settings, margin, not no_source, master, spark_options(conf))
     due = [advance for advance in found if advance.moves()]
     failed = [advance for advance in found if advance.problem]
+    code = 2 if failed else 1 if due and not applied else 0
     if printed:
         for advance in found:
             click.echo(f"{numbers.statement(advance)};" if advance.moves() else f"-- {_line(advance, 'ok')}")
@@ -76,6 +85,9 @@ def sequences(
         numbers.move(due)
         if due:
             keep(settings, "sequences", ", ".join(advance.sequence.name for advance in due))
+    if as_json:
+        click.echo(json.dumps(document(settings.name, found, applied, code), indent=2))
+        return code
     for advance in found:
         click.echo(_line(advance, "set" if applied else "behind"))
         for text in filter(
@@ -84,7 +96,35 @@ def sequences(
             click.echo(f"    {text}")
     moved = f"{len(due)} {'set' if applied else 'behind'}"
     click.echo(f"{len(found)} sequence(s): {moved}, {len(failed)} can't be set")
-    return 2 if failed else 1 if due and not applied else 0
+    return code
+
+
+def document(migration: str, found: Sequence[Advance], applied: bool, exit_code: int) -> dict[str, Any]:
+    """The document of `migrator sequences --json` (docs/schemas/sequences.schema.json)."""
+    return {
+        "format": FORMAT,
+        "migration": migration,
+        "exit_code": exit_code,
+        "sequences": [_entry(advance, applied) for advance in found],
+    }
+
+
+def _entry(advance: Advance, applied: bool) -> dict[str, Any]:
+    found = advance.sequence
+    moves = advance.moves()
+    return {
+        "name": found.name,
+        "kind": found.kind,
+        "columns": [{"table": table, "column": column} for table, column in found.columns],
+        "state": "refused" if advance.problem else "ok" if not moves else "set" if applied else "behind",
+        "next": found.following,
+        "moves_to": advance.following if moves else None,
+        "held": found.held,
+        "source": advance.source,
+        "problem": advance.problem,
+        "remedy": readable(advance.remedy),
+        "note": advance.note,
+    }
 
 
 def _line(advance: Advance, moves: str) -> str:

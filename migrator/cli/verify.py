@@ -12,7 +12,15 @@ from shlex import join
 
 import click
 
-from migrator.cli.options import SECONDS, Amount, OnSpark, either_way, repair_words
+from migrator.cli.options import (
+    SECONDS,
+    Amount,
+    OnSpark,
+    either_way,
+    print_report,
+    repair_words,
+    report_json_option,
+)
 from migrator.cli.signals import stop_on_signals
 from migrator.config.project import Settings
 from migrator.errors import MigratorError, VerifyError
@@ -96,6 +104,7 @@ EXIT_CODES = {Verdict.EQUAL: 0, Verdict.DIFFERENT: 1, Verdict.UNKNOWN: 3}
     type=Amount(min=0, min_open=True),
     help="Of --continuous: rows of both sides read a second, on average.",
 )
+@report_json_option
 def verify(
     project: OnSpark,
     tables: tuple[str, ...],
@@ -107,6 +116,7 @@ def verify(
     lanes: int,
     continuous: bool,
     rate: float,
+    as_json: bool,
 ) -> int:
     """Compare mapping(source) with the target exactly, also while both change."""
     settings = project.settings
@@ -141,8 +151,8 @@ def verify(
         return 0
     result = compared(tables or None, settings.reports())
     _note(result, settings.reports())
-    click.echo(text_report(result, repair_command(result, settings.reports(), _mend(settings))))
-    click.echo(f"reports: {settings.reports()}/verify.html, verify.json, verify.xml, verify.txt")
+    mend = repair_command(result, settings.reports(), _mend(settings))
+    print_report(settings.reports(), "verify", [text_report(result, mend)], as_json)
     return EXIT_CODES[result.verdict]
 
 

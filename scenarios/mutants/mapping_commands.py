@@ -10,6 +10,7 @@ import sys
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -20,6 +21,7 @@ from scenarios.mutants.of_mappings import MappingMutant, mapping_mutants, surviv
 
 _LONGEST_S = 900.0
 _TESTS = "python -m pytest -q -x"
+FORMAT = 1
 Row = tuple[MappingMutant, list[bool]]
 
 
@@ -68,24 +70,33 @@ def mutate_mapping(config: Path, judges: tuple[str, ...], most: int | None, as_j
 def _ended(table: Sequence[Row], judges: Sequence[str], as_json: bool) -> int:
     left = survivors(table)
     if as_json:
-        rows = [
-            {
-                "target": mutant.target,
-                "line": mutant.line,
-                "fault": mutant.fault,
-                "noticed_by": [judge for judge, seen in zip(judges, noticed, strict=True) if seen],
-            }
-            for mutant, noticed in table
-        ]
-        click.echo(json.dumps({"format": 1, "judges": list(judges), "mutants": rows}, indent=2))
+        click.echo(json.dumps(document(table, judges), indent=2))
     else:
         click.echo(f"{len(table) - len(left)} of {len(table)} broken mappings were noticed")
     return 3 if not table else 1 if left else 0
 
 
+def document(table: Sequence[Row], judges: Sequence[str]) -> dict[str, Any]:
+    """The document of `migrator scenario mutate-mapping --json` (docs/schemas/kill-table.schema.json)."""
+    mutants = [
+        {
+            "target": mutant.target,
+            "line": mutant.line,
+            "fault": mutant.fault,
+            "noticed_by": _by(noticed, judges),
+        }
+        for mutant, noticed in table
+    ]
+    return {"format": FORMAT, "judges": list(judges), "mutants": mutants}
+
+
+def _by(noticed: Sequence[bool], judges: Sequence[str]) -> list[str]:
+    return [judge for judge, seen in zip(judges, noticed, strict=True) if seen]
+
+
 def _line(row: Row, judges: Sequence[str]) -> str:
     mutant, noticed = row
-    by = [judge for judge, seen in zip(judges, noticed, strict=True) if seen]
+    by = _by(noticed, judges)
     return f"{'noticed ' if by else 'SURVIVED'}  {mutant.name}{'  by ' + ', '.join(by) if by else ''}"
 
 

@@ -63,5 +63,5 @@ class Account:
         return FAILED if FAILED in found or not found else UNKNOWN if UNKNOWN in found else HOLDS
 
     def document(self) -> dict[str, Any]:
-        """Returns the account as JSON."""
+        """The document of `migrator rehearse --json` (docs/schemas/rehearsal.schema.json)."""
         return {"format": FORMAT, "outcome": self.outcome(), **asdict(self)}

@@ -288,7 +288,7 @@ class Rehearsal:
                     cause=done.text.strip(),
                     remedy="correct what is named, then rehearse again",
                 )
-        record = json.loads(tool.command("cutover", "status", "--json").text)
+        record = json.loads(tool.command("cutover", "status", "--json").text)["record"]
         if record["open_side"] != side or record["phase"] != "idle":
             step.failed(
                 f"the {record['open_side']} side is open, phase {record['phase']}: {record['reason']}"

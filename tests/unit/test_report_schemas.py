@@ -3,22 +3,51 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import click
+import pyarrow as pa
 import pytest
 from jsonschema import Draft202012Validator
 
+from migrator.cli import cli
+from migrator.cli.check.item import Item, Outcome, exit_code
+from migrator.cli.check.item import document as check_document
+from migrator.cli.cutover.standing import SideNow
+from migrator.cli.cutover.standing import document as cutover_document
+from migrator.cli.dump import document as dump_document
+from migrator.cli.dump import plain
+from migrator.cli.explain import document as explain_document
+from migrator.cli.explain import refused
 from migrator.cli.repair.forms import RepairReport
 from migrator.cli.repair.forms import json_report as repair_json
 from migrator.cli.repair.report import planned_outcome
+from migrator.cli.sequences import document as sequences_document
+from migrator.cli.try_ import as_document
+from migrator.errors import MappingError
+from migrator.model.cutover.fence import FenceKind, FencePlan, FenceState, LateWriters, Standing
+from migrator.model.cutover.record import CutoverPlan, Phase, Record, Side, Took
+from migrator.model.sequence import Advance
+from migrator.model.table import TableId
+from migrator.run.commands.trial import Trial
+from migrator.schema.acts import Act
 from migrator.wiring.observed.status import Status
+from scenarios.mutants.mapping_commands import document as kill_table
+from scenarios.mutants.of_mappings import MappingMutant
+from scenarios.rehearsal.account import Account
+from tests.reference import full
 from tests.unit.cli.test_repair_report import BEFORE, STEPS, WRONG, after
 from tests.unit.cli.test_status import FULL, STOPPED, status_json
+from tests.unit.model.test_sequence_advance import ONE
+from tests.unit.transforms.test_explained import JOINED, TABLE
 from tests.unit.verify.dual_read.test_dual_report import every_kind
 from tests.unit.verify.test_verify_report import DIFFERENT, EQUAL
+from transforms.on_spark.explained import explained
 from verify.dual_read.report import json_report as dual_json
 from verify.tables.report import json_report as verify_json
 
@@ -35,6 +64,79 @@ def status_told(found: Status) -> str:
         return status_json(Path(folder), found)
 
 
+def checked(*outcomes: Outcome) -> str:
+    items = [
+        Item(one, "grain", "item", "depends on two", "mapping.py:3", "by 7", "fix it", ("d",))
+        for one in outcomes
+    ]
+    return json.dumps(check_document("shop", items, exit_code(items)))
+
+
+def explanation() -> str:
+    tables = [
+        asdict(explained(JOINED, TABLE)) | {"plan": ["Project"]},
+        refused("item", MappingError("it has no key", where="mapping.py:3", cause="c", remedy="r")),
+    ]
+    return json.dumps(explain_document("shop", tables, 2))
+
+
+def dumps() -> str:
+    return json.dumps(dump_document(full.BOOK, [full.DUMP]), default=plain)
+
+
+def trial(number: int) -> str:
+    rows = pa.table({"id": ["7"], "name": pa.array([None], pa.string())})
+    found = [
+        Trial("item id=7", {"item": rows}, rows),
+        Trial("item id=8", {"item": rows}, None, [("id", "no")]),
+    ]
+    return json.dumps(as_document(found[number]))
+
+
+def cut_over(record: Record | None) -> str:
+    sides = []
+    if record is not None:
+        state = FenceState(Standing.PARTLY, ("a trigger",))
+        sides = [SideNow(side, record.plan.fence(side), state, LATE) for side in Side]
+    return json.dumps(cutover_document("shop", record, sides, None))
+
+
+LATE = LateWriters(2, (("app", 2),), "refused statements")
+FENCE = FencePlan(
+    FenceKind.TRIGGERS, (TableId("public", "item"),), "migrator", "go there", (), frozenset({"x"})
+)
+RECORD = Record(
+    CutoverPlan(FENCE, FENCE),
+    took=(Took(Phase.FENCING, 0.2),),
+    reads_wanted=Side.NEW,
+    structure=(("old.item", "0f"),),
+)
+
+
+def rehearsed() -> str:
+    account = Account(needs={"disk": ["2 GiB"]}, named=["load"])
+    with account.step("dump") as step:
+        step.unknown("no rows")
+    return json.dumps(account.document())
+
+
+BROKEN = MappingMutant("item", 7, "a filter is dropped", "")
+
+
+def numbers(applied: bool) -> str:
+    found = [
+        Advance(ONE, 8, 7),
+        Advance(ONE, ONE.following),
+        Advance(ONE, 1, None, "no right", "GRANT it", "n"),
+    ]
+    return json.dumps(sequences_document("shop", found, applied, 2))
+
+
+ACT = Act(
+    "2026-01-01 00:00:00+00", "repair", 3, "migrator", "db", "root", 7, "1.0", "a reason", "one row of item"
+)
+
+
 REPORTS: dict[str, tuple[str, Callable[[], str]]] = {
     "verify, different": ("verify", lambda: verify_json(DIFFERENT, "migrator repair --from x")),
     "verify, equal": ("verify", lambda: verify_json(EQUAL)),
@@ -43,6 +145,23 @@ REPORTS: dict[str, tuple[str, Callable[[], str]]] = {
     "dry run": ("repair", lambda: repaired(dry=True)),
     "status": ("status", lambda: status_told(FULL)),
     "status, stopped": ("status", lambda: status_told(STOPPED)),
+    "check": ("check", lambda: checked(*Outcome)),
+    "check, nothing": ("check", checked),
+    "explain": ("explain", explanation),
+    "sequences": ("sequences", lambda: numbers(applied=False)),
+    "sequences, applied": ("sequences", lambda: numbers(applied=True)),
+    "dumps": ("dumps", dumps),
+    "try": ("try", lambda: trial(0)),
+    "try, fails": ("try", lambda: trial(1)),
+    "cut-over": ("cutover", lambda: cut_over(RECORD)),
+    "cut-over, not planned": ("cutover", lambda: cut_over(None)),
+    "rehearsal": ("rehearsal", rehearsed),
+    "kill table": (
+        "kill-table",
+        lambda: json.dumps(kill_table([(BROKEN, [True, False])], ["pytest", "check"])),
+    ),
+    "history": ("history", lambda: json.dumps([asdict(ACT), asdict(ACT) | {"epoch": None}])),
+    "set aside": ("set-aside", lambda: json.dumps([asdict(one) for one in full.LEDGER.bad_rows])),
 }
 
 
@@ -69,20 +188,46 @@ def test_a_report_keeps_to_its_schema(schema: str, report: Callable[[], str]) ->
 @pytest.mark.parametrize(("schema", "report"), REPORTS.values(), ids=list(REPORTS))
 def test_a_field_more_or_less_anywhere_is_against_it(schema: str, report: Callable[[], str]) -> None:
     check, document = validator(schema), json.loads(report())
-    by_table = [id(each) for name in ("before", "after", "others") for each in objects(document.get(name))]
+    named = document if isinstance(document, dict) else {}
+    by_table = [id(each) for name in ("before", "after", "others") for each in objects(named.get(name))]
     for each in objects(document):
         if id(each) not in by_table:
             each["more"] = 1
             assert list(check.iter_errors(document)), each
             del each["more"]
     assert list(check.iter_errors(document)) == []
-    for name in document:
-        assert list(check.iter_errors({k: v for k, v in document.items() if k != name})), name
+    tops = document if isinstance(document, list) else [document]
+    for top in tops:
+        for name in list(top):
+            value = top.pop(name)
+            assert list(check.iter_errors(document)), name
+            top[name] = value
 
 
 def test_every_field_says_what_it_is() -> None:
     for file in SCHEMAS.glob("*.json"):
         schema = json.loads(file.read_text("utf-8"))
-        for kind in (schema, *schema["$defs"].values()):
-            for name, field in kind["properties"].items():
+        for kind in (schema, *schema.get("$defs", {}).values()):
+            for name, field in kind.get("properties", {}).items():
                 assert field.get("description"), f"{file.name}: {name}"
+
+
+def speaking(command: click.Command, words: tuple[str, ...] = ()) -> Iterator[str]:
+    """The commands below one that have --json, by the words that call them."""
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None
+            yield from speaking(below, (*words, name))
+    elif any("--json" in one.opts for one in command.params if isinstance(one, click.Option) and one.is_flag):
+        yield " ".join(words)
+
+
+def test_the_table_names_every_command_that_speaks_json_and_its_schema() -> None:
+    page = (SCHEMAS.parent / "reference" / "commands.md").read_text("utf-8")
+    rows = re.findall(
+        r"^\| `([a-z -]+) --json` \| \[([a-z-]+)\]\(\.\./schemas/\2\.schema\.json\)", page, re.M
+    )
+    assert [command for command, _ in rows] == sorted(speaking(cli))
+    assert {schema for _, schema in rows} <= {schema for schema, _ in REPORTS.values()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,18 +9,18 @@ from pathlib import Path
 
 import click
 
-from migrator.cli.check import print_finding
+from migrator.cli.check.item import exit_code, of_error, of_finding, print_item
+from migrator.cli.check.round_trip import round_trips
 from migrator.cli.cutover.accepted import accepted as _known
-from migrator.cli.cutover.reads import print_gate, reads, reads_line
+from migrator.cli.cutover.reads import print_gate, reads
+from migrator.cli.cutover.standing import line as line_of
+from migrator.cli.cutover.standing import nobody_leads, status
 from migrator.cli.kept import keep, reason_option
 from migrator.cli.options import SECONDS, OnSpark, config_option, on_spark
-from migrator.cli.reverse.check import round_trips
 from migrator.config import project as configuration
 from migrator.config.project import Settings
 from migrator.config.way_back import way_back
 from migrator.core import cutover as rules
-from migrator.errors import MigratorError
-from migrator.model.codecs.cutover_codec import record_to_json
 from migrator.model.cutover.fence import Survey
 from migrator.model.cutover.record import CutoverPlan, Phase, Record, Side, Verify, Wanted
 from migrator.run.analysed import look
@@ -30,7 +29,6 @@ from migrator.run.migration import preflight
 from migrator.schema.cutovers import Book
 from migrator.wiring import cutover as wiring
 from migrator.wiring import parts as wiring_parts
-from migrator.wiring.coordination import processes
 from migrator.wiring.gates.judge import verdicts
 from migrator.wiring.gates.reads import reads_gate
 from migrator.wiring.revisions import prepare_both
@@ -108,15 +106,17 @@ def _print_ways(project: OnSpark, rows: int) -> int:
         findings = [*preflight(parts), *wiring.unlike(one.settings)]
         click.echo(f"the way {name}: {one.settings.source.url()} -> {one.settings.target.url()}")
         for finding in findings:
-            print_finding(finding)
+            print_item(of_finding(finding))
         fatal += sum(finding.fatal for finding in findings)
         if fatal or not one.settings.reversed:
             continue
         looked = look(parts.spark, parts.mapping, parts.catalog, parts.target)
         for problem in looked.analysed.problems:
-            click.echo("refuses  mapping: " + "\n    ".join(problem.lines()))
-        code = round_trips(one, looked, [target.name for target in parts.mapping], rows)
-        fatal += len(looked.analysed.problems) + (code in (_LOSSY, _FAILED))
+            print_item(of_error("mapping", problem))
+        trips = list(round_trips(one, looked, [target.name for target in parts.mapping], rows))
+        for item in trips:
+            print_item(item)
+        fatal += len(looked.analysed.problems) + (exit_code(trips) in (_LOSSY, _FAILED))
     return fatal
 
 
@@ -181,37 +181,15 @@ def _followed(with_book: Book, before: Record, wanted: Wanted, settings: Setting
     until, shown = time.monotonic() + wait_s, ""
     while time.monotonic() < until:
         record = _known(with_book)
-        line = _line(record)
+        line = line_of(record)
         if line != shown:
             click.echo(line)
             shown = line
         if record.wanted is Wanted.NOTHING and record.phase in (Phase.IDLE, Phase.FINISHED):
             return 0 if record.open_side is goal and (wanted is Wanted.ABORT or not record.reason) else 1
         time.sleep(_LOOK_S)
-    click.echo(f"it is still under way{_nobody_leads(settings)}: `migrator cutover status` says more")
+    click.echo(f"it is still under way{nobody_leads(settings)}: `migrator cutover status` says more")
     return 3
-
-
-def _nobody_leads(settings: Settings) -> str:
-    """Words for a run that isn't there to take the steps; empty where one leads, or nobody can tell."""
-    try:
-        return (
-            ""
-            if processes(settings)[0]
-            else ", and nobody leads (start `migrator run`; its last words say why)"
-        )
-    except MigratorError:
-        return ""
-
-
-def _line(record: Record) -> str:
-    """The record in one line."""
-    steps = ", ".join(f"{one.phase} {one.seconds:g} s" for one in record.took)
-    parts = [f"{record.open_side} side open" if not record.under_way else f"step {record.phase}"]
-    parts += [f"wanted: {record.wanted}"] if record.wanted is not Wanted.NOTHING else []
-    parts += [record.reason] if record.reason else []
-    parts += [f"last switch: {steps}"] if steps else []
-    return "; ".join(parts)
 
 
 def _command(wanted: Wanted, text: str) -> Callable[[Path, str, float], int]:
@@ -235,6 +213,7 @@ def _command(wanted: Wanted, text: str) -> Callable[[Path, str, float], int]:
 
 
 cutover.add_command(reads)
+cutover.add_command(status)
 start = _command(
     Wanted.START,
     "Fence the old side, bring over what it has, and open the new one; undone by itself past its time limit.",
@@ -270,34 +249,5 @@ def opened(config: Path, reason: str, side: str) -> int:
     finally:
         with_book.close()
     keep(settings, "cut-over", f"the {side} side was opened by hand")
-    click.echo(f"noted: the {side} side is open{_nobody_leads(settings)}")
-    return 0
-
-
-@cutover.command()
-@config_option
-@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
-def status(config: Path, as_json: bool) -> int:
-    """Show which side is open, the step under way, and what is being waited for."""
-    settings = configuration.load(config)
-    with_book = wiring.book(settings)
-    try:
-        record = with_book.read()
-    finally:
-        with_book.close()
-    if as_json:
-        click.echo(json.dumps(None if record is None else record_to_json(record), indent=2))
-        return 0
-    if record is None:
-        click.echo("no plan of a cut-over was accepted")
-        return 0
-    click.echo(f"{_line(record)}{_nobody_leads(settings)}")
-    click.echo(reads_line(record))
-    both = wiring.fences(settings)
-    for side in Side:
-        fence = record.plan.fence(side)
-        state, late = both[side].state(fence), both[side].late(fence)
-        names = ", ".join(f"{login or 'unknown'} {count}" for login, count in late.by_login)
-        refused = f"{late.count} late write(s) refused{f' ({names})' if names else ''}"
-        click.echo(f"{side}: fence {fence.kind} is {state.standing}; {refused}")
+    click.echo(f"noted: the {side} side is open{nobody_leads(settings)}")
     return 0

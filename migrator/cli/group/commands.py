@@ -19,7 +19,7 @@ _OURS = {
     name: own(f"migrator.cli.{module}")
     for name, module in {
         "changetables": "changetables",
-        "check": "check",
+        "check": "check.check",
         "cutover": "cutover.cutover",
         "docs": "docs",
         "dual-read": "dual_read",

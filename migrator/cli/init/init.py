@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import click
 
 from migrator.cli.init.project_text import mapping_text, tests_text
-from migrator.cli.reverse.init import init_reverse
+from migrator.cli.init.reverse import init_reverse
 from migrator.config import project as configuration
 from migrator.config.engines import ENGINES, EXAMPLE, EngineFacts, kind_of_scheme, names_where
 from migrator.config.project import NAME

@@ -13,7 +13,7 @@ from shlex import join
 import click
 
 from migrator.cli.kept import keep, reason_option
-from migrator.cli.options import SECONDS, OnSpark, on_spark, repair_words
+from migrator.cli.options import SECONDS, OnSpark, on_spark, print_report, repair_words, report_json_option
 from migrator.cli.repair.choice import Choice, chosen, not_differing
 from migrator.cli.repair.forms import RepairReport, file_name, lines, write_reports
 from migrator.cli.repair.report import Outcome, outcome, planned_lines, planned_outcome
@@ -74,6 +74,7 @@ class _Began:
     type=SECONDS,
     help="Longest wait for the run, in seconds.",
 )
+@report_json_option
 def repair(
     project: OnSpark,
     report: Path | None,
@@ -84,6 +85,7 @@ def repair(
     apply: bool,
     sql: Path | None,
     wait_s: float,
+    as_json: bool,
 ) -> int:
     """Make target rows right that differ from mapping(source): wrong, missing and extra ones.
 
@@ -100,26 +102,34 @@ def repair(
             cause="statements run by hand know nothing of the stream",
             remedy="choose one",
         )
+    if as_json and sql is not None:
+        raise RequestError(
+            "--json and --sql exclude each other",
+            where="--json --sql",
+            cause="statements that are written to a file make no report",
+            remedy="choose one",
+        )
+    say = partial(click.echo, err=as_json)
     choice, began = Choice(tables, keys, key_range), _Began()
     found = read_differing(report) if report is not None else _verified(project, tables)
     differing = chosen(found, choice, settings.name)
     for key in not_differing(differing, choice):
-        click.echo(f"{differing.tables[0].table}: {on_terminal(key)} isn't among the keys that differ")
+        say(f"{differing.tables[0].table}: {on_terminal(key)} isn't among the keys that differ")
     if sql is not None:
         return _statements(project, differing, sql)
     again = _command(settings, choice)
     parts = wiring.parts(settings, project.master, project.options, partial(load_applied, settings))
     steps = repair_steps(parts, _wanted(differing), ENGINES[settings.target.kind].exact_texts)
     for line in planned_lines(differing, steps):
-        click.echo(line)
+        say(line)
     if apply and steps:
         refuse_under_cutover(settings, "a repair")
-        return _applied(project, differing, steps, wait_s, again)
+        return _applied(project, differing, steps, wait_s, again, as_json)
     if steps:
-        click.echo("nothing was written; --apply does it, --sql FILE writes statements instead")
+        say("nothing was written; --apply does it, --sql FILE writes statements instead")
     does = _command(settings, choice, report or settings.reports() / "verify.json")
     planned = planned_outcome(differing, steps)  # keys without steps: made twice
-    return _reported(settings, began, planned, does)
+    return _reported(settings, began, planned, does, as_json)
 
 
 def _command(settings: Settings, choice: Choice, apply_from: Path | None = None) -> str:
@@ -146,10 +156,12 @@ def _applied(
     steps: Sequence[RepairStep],
     wait_s: float,
     again: str,
+    as_json: bool,
 ) -> int:
     """Repairs through the run, verifies again, and tells before and after."""
     settings = project.settings
-    click.echo(f"through the run of {running_leader(settings)}")
+    say = partial(click.echo, err=as_json)
+    say(f"through the run of {running_leader(settings)}")
     began = _Began()
     asked = begin_repair(settings, steps)
     counts = ", ".join(f"{len(step.keys):,} rows of {step.target}" for step in steps)
@@ -158,17 +170,16 @@ def _applied(
     tables = tuple(dict.fromkeys(step.target for step in steps))
     done = outcome(differing, steps, requests, _verified(project, tables))
     for line in lines(done):
-        click.echo(line)
-    return _reported(settings, began, done, again)
+        say(line)
+    return _reported(settings, began, done, again, as_json)
 
 
-def _reported(settings: Settings, began: _Began, done: Outcome, command: str) -> int:
+def _reported(settings: Settings, began: _Began, done: Outcome, command: str, as_json: bool) -> int:
     """The reports' files written, their names told; gives the exit code."""
     elapsed_s = round(time.monotonic() - began.monotonic_s, 3)
     report = RepairReport(settings.name, began.at, elapsed_s, done, command)
     write_reports(report, settings.reports())
-    files = ", ".join(f"{file_name(done)}.{form}" for form in ("html", "json", "xml", "txt"))
-    click.echo(f"reports: {settings.reports()}/{files}")
+    print_report(settings.reports(), file_name(done), [], as_json)
     return done.exit_code()
 
 

@@ -9,7 +9,7 @@ from migrator.model.table import Column, TableId, TableSchema
 from migrator.model.target import TargetColumn, TargetTable
 from transforms.analysis.plan import MappingKind, MappingPlan
 from transforms.declared_grain import value_column
-from transforms.on_spark.explained import explained
+from transforms.on_spark.explained import explained, lines
 from transforms.registry import TargetMapping
 
 
@@ -55,7 +55,7 @@ JOINED = MappingPlan(
 
 
 def test_a_joined_target_tells_where_each_change_goes_and_what_fills_nothing() -> None:
-    assert explained(JOINED, TABLE) == [
+    assert list(lines(explained(JOINED, TABLE))) == [
         f"summary (key order_id): {MappingKind.GRAIN.value}",
         "  grain    orders.id",
         "  link     line.orders_id = orders.id",
@@ -73,7 +73,7 @@ def test_a_joined_target_tells_where_each_change_goes_and_what_fills_nothing() -
 
 
 def test_a_row_wise_target_maps_the_changed_row() -> None:
-    lines = explained(replace(JOINED, kind=MappingKind.ROW_WISE, reaches=()), TABLE)
-    assert lines[0].endswith(MappingKind.ROW_WISE.value)
-    assert "  a change of line -> its row is mapped as it was and as it is; what differs is written" in lines
-    assert not any("grain" in line or "link" in line for line in lines[1:])
+    said = list(lines(explained(replace(JOINED, kind=MappingKind.ROW_WISE, reaches=()), TABLE)))
+    assert said[0].endswith(MappingKind.ROW_WISE.value)
+    assert "  a change of line -> its row is mapped as it was and as it is; what differs is written" in said
+    assert not any("grain" in line or "link" in line for line in said[1:])

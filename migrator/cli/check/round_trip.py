@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-import click
-
+from migrator.cli.check.item import Item, Outcome
 from migrator.cli.options import OnSpark
 from migrator.config import project as configuration
 from migrator.config.back import Back
-from migrator.errors import readable, together
+from migrator.errors import together
 from migrator.run.analysed import Looked, look
 from migrator.run.commands.carried_back import ROWS, ColumnBack, Fate, TableBack, table_back
 from migrator.run.commands.round_trip import RoundTrip
@@ -20,8 +19,8 @@ from migrator.wiring.in_force import load_applied
 from migrator.wiring.reflection import declared_defaults
 from transforms.load import read_mapping
 
-_REFUSES = click.style("refuses", fg="red")
-_DIFFERENT, _FATAL, _UNKNOWN = 1, 2, 3
+_CHECK = "way back"
+_REPAIR = "correct the function on the line named, or write a unit test with such a row"
 _FILL = (
     "fill it in the reverse function, or give the old column a default: an application that writes to the old side"
     " sets it by itself"
@@ -31,8 +30,8 @@ _ACCEPT = (
 )
 
 
-def round_trips(project: OnSpark, looked: Looked, declared: Sequence[str], rows: int) -> int:
-    """Prints what comes back of the old tables' rows; the exit code.
+def round_trips(project: OnSpark, looked: Looked, declared: Sequence[str], rows: int) -> Iterator[Item]:
+    """Tries rows of the old tables there and back; yields what comes back of them, table by table.
 
     Args:
         project: with the settings of the way back.
@@ -59,61 +58,47 @@ def round_trips(project: OnSpark, looked: Looked, declared: Sequence[str], rows:
     try:
         references = parts.catalog.references(schemas)
         trip = RoundTrip(parts.spark(), reader, forward.analysed.plans, back, references, rows)
-        found = []
         for name, plan in back.items():
             filled = {column.name for column in plan.columns}
             tried = trip.tried(name)
             one = table_back(tried, looked.structure.new[name], filled, defaults.get(name, {}), accepted)
-            click.echo("\n".join(lines(one)))
-            found.append(one)
+            yield from items_of(one)
     finally:
         reader.close()
     for name in (one.id.name for one in schemas if one.id.name not in declared):
-        click.echo(f"note     way back: {name} has no reverse function: its rows stay as they are")
-    return _code(found)
+        yield Item(Outcome.NOTE, _CHECK, name, "it has no reverse function: its rows stay as they are")
 
 
-def _code(found: list[TableBack]) -> int:
-    columns = [column for one in found for column in one.columns]
-    if any(column.fatal for column in columns) or any(one.trip.failed for one in found):
-        return _FATAL
-    if any(column.refused() for column in columns):
-        return _DIFFERENT
-    return _UNKNOWN if any(one.trip.untried for one in found) else 0
-
-
-def lines(one: TableBack) -> list[str]:
-    """One old table for people."""
+def items_of(one: TableBack) -> Iterator[Item]:
+    """One old table's verdict: its rows, then what keeps a column from being written back or accepted."""
     trip = one.trip
     if trip.failed:
-        return [f"{_REFUSES}  way back: {trip.table}\n    {trip.failed}\n    remedy: {readable(_REPAIR)}"]
-    found = [_heading(one)]
+        yield Item(Outcome.REFUSES, _CHECK, trip.table, trip.failed, remedy=_REPAIR)
+        return
     exact = [column.name for column in one.of(Fate.EXACT)]
-    if exact:
-        found.append(f"             exact: {', '.join(exact)}")
-    for column in one.columns:
-        if column.fate is Fate.LOSSY or column.fate is Fate.NOT_CARRIED:
-            found.append(_line(trip.table, column))
-    return found
+    losses = [column for column in one.columns if column.fate in (Fate.LOSSY, Fate.NOT_CARRIED)]
+    borne = [_loss(column) for column in losses if not column.refused()]
+    details = [f"exact: {', '.join(exact)}"] if exact else []
+    yield Item(*_heading(one), details=(*details, *borne))
+    for column in losses:
+        subject = f"{trip.table}.{column.name}"
+        if column.fatal:
+            yield Item(Outcome.REFUSES, _CHECK, subject, _loss(column), remedy=_FILL)
+        elif column.refused():
+            accept = _ACCEPT.format(name=repr(subject))
+            yield Item(Outcome.LOSSY, _CHECK, subject, _loss(column), remedy=accept)
 
 
-_REPAIR = "correct the function on the line named, or write a unit test with such a row"
-
-
-def _heading(one: TableBack) -> str:
+def _heading(one: TableBack) -> tuple[Outcome, str, str, str]:
     trip = one.trip
     if trip.compared is None:
-        return f"unknown  way back: {trip.table}: {trip.untried}"
+        return Outcome.UNKNOWN, _CHECK, trip.table, trip.untried
     rows = f"all {trip.compared.rows:,}" if trip.whole else f"{trip.compared.rows:,} of its"
     fine = not any(column.refused() for column in one.columns)
-    return f"{'ok     ' if fine else _REFUSES}  way back: {trip.table}: {rows} rows there and back"
+    return Outcome.OK if fine else Outcome.NOTE, _CHECK, trip.table, f"{rows} rows there and back"
 
 
-def _line(table: str, column: ColumnBack) -> str:
+def _loss(column: ColumnBack) -> str:
     what = "rows" if column.name == ROWS else column.name
-    text = f"             {column.fate.value}: {what}: {column.text}"
-    if column.fatal:
-        return f"{text}\n    remedy: {readable(_FILL)}"
-    if column.refused():
-        return f"{text}\n    remedy: {readable(_ACCEPT.format(name=repr(f'{table}.{column.name}')))}"
+    text = f"{column.fate.value}: {what}: {column.text}"
     return f"{text} (accepted)" if column.accepted else text

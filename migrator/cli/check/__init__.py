@@ -1,0 +1,1 @@
+"""``migrator check``: what it finds, its lines, its document, its command."""

@@ -1,1 +1,0 @@
-"""The way back as a mapping: what ``migrator init --reverse`` writes, and what ``migrator check --reverse`` tries."""
