@@ -24,4 +24,17 @@ def shown(value: pa.Scalar) -> object:
 
 def key_text(names: Sequence[str], values: Sequence[object]) -> str:
     """``name=value`` pairs of a key, for messages."""
-    return ", ".join(f"{name}={value!r}" for name, value in zip(names, values, strict=True))
+    return ", ".join(f"{name}={spoken(value)}" for name, value in zip(names, values, strict=True))
+
+
+def spoken(value: object) -> str:
+    """A value much as one writes it in SQL: bytes as hexadecimal digits, texts in quotes; what doesn't print is
+    escaped."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bytes):
+        return f"0x{value.hex()}"
+    if isinstance(value, str):
+        printed = (one if one.isprintable() else ascii(one)[1:-1] for one in value.replace("'", "''"))
+        return f"'{''.join(printed)}'"
+    return str(value)

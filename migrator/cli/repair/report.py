@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from migrator.model.requests.request import DumpRequest, RequestState
-from migrator.run.commands.repair import RepairStep
+from migrator.run.commands.repair import RepairStep, Way
 from verify.report.display import on_terminal
 from verify.tables.compare.compare import DUPLICATE, EXTRA
 from verify.tables.findings.differing import Differing, DifferingKey, Values
@@ -145,6 +145,11 @@ def planned(steps: Sequence[RepairStep]) -> tuple[Planned, ...]:
 
 def step_line(step: Planned) -> str:
     """One step for a terminal."""
+    if step.way == Way.REMAP.value:
+        return (
+            f"{step.target}: {step.keys:,} rows are wrong; all its rows are {step.way}, in one transaction, as it is"
+            f" joined. A dump of {', '.join(step.sources)}, about {step.rows:,} rows, begins that"
+        )
     why = f" ({step.why})" if step.why else ""
     return (
         f"{step.target}: {step.keys:,} rows by {step.way}, about {step.rows:,} rows of"

@@ -14,7 +14,7 @@ from migrator.cli.repair.choice import Choice
 from migrator.cli.repair.forms import RepairReport, junit_report, write_reports
 from migrator.cli.repair.html import html_report
 from migrator.cli.repair.repair import repair
-from migrator.cli.repair.report import Outcome, outcome, planned_outcome
+from migrator.cli.repair.report import Outcome, outcome, planned, planned_outcome, step_line
 from migrator.model.requests.request import DumpRequest, RequestState, Scope
 from migrator.model.table import TableId
 from migrator.run.commands.repair import RepairStep, Way
@@ -181,3 +181,11 @@ def test_a_key_that_the_mapping_makes_twice_is_to_be_seen_though_nothing_is_plan
     twice = replace(WRONG, status="duplicate")
     done = planned_outcome(Differing("shop", (ITEM,), (twice,)), ())
     assert (done.verdict(), done.before) == ("different", {"item": {"duplicate": 1}})
+
+
+def test_a_joined_table_is_derived_whole_and_what_begins_that_is_no_count_of_its_rows() -> None:
+    (step,) = planned([RepairStep("item", (("1",), ("2",)), Way.REMAP, SOURCE, Scope(), 29)])
+    assert step_line(step) == (
+        "item: 2 rows are wrong; all its rows are derived anew from the mirror, in one transaction, as it is joined."
+        " A dump of s.t, about 29 rows, begins that"
+    )

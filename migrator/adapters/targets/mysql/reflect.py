@@ -11,9 +11,10 @@ import pymysql
 from migrator.adapters.targets.mysql.refusal import explained, not_reached
 from migrator.adapters.targets.mysql.session import connected
 from migrator.adapters.targets.mysql.settings import MysqlTarget
-from migrator.adapters.targets.mysql.structure import ForeignKey, Storage, Structure
+from migrator.adapters.targets.mysql.structure import Storage, Structure
 from migrator.adapters.targets.mysql.types import Declared, storage_of
 from migrator.adapters.targets.shared.refused import ConnectionLost, refused_query
+from migrator.adapters.targets.shared.structure import ForeignKey
 from migrator.model.table import TableId
 from migrator.model.target import TargetTable
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from migrator.adapters.targets.shared.structure import TableStructure
-from migrator.model.table import TableId
+from migrator.adapters.targets.shared.structure import ForeignKey, TableStructure
 from migrator.model.target import TargetColumn
 
 _INEXACT = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "float", "double"})
@@ -38,17 +37,6 @@ class Storage:
     def exact(self) -> bool:
         """Tells whether values that the server takes for equal always look the same: not texts, not 0.0 and -0.0."""
         return self.base not in _INEXACT
-
-
-@dataclass(frozen=True, slots=True)
-class ForeignKey:
-    """One foreign key. What it does by itself never happens here (see ``writer``)."""
-
-    name: str
-    child: TableId
-    child_columns: tuple[str, ...]
-    parent: TableId
-    parent_columns: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from migrator.adapters.targets.shared import structure as shared
 from migrator.adapters.targets.shared.structure import TableStructure
-from migrator.model.table import TableId
 from migrator.model.target import TargetColumn
 
 
@@ -74,17 +74,13 @@ class Storage:
 
 
 @dataclass(frozen=True, slots=True)
-class ForeignKey:
-    """One foreign key. ``on_delete``: a(no action), r(estrict), c(ascade), n(ull), d(efault), as in pg_constraint.
+class ForeignKey(shared.ForeignKey):
+    """One foreign key as PostgreSQL has it.
 
-    ``equalities``: per pair of columns, the parent's on the left.
+    ``on_delete``: a(no action), r(estrict), c(ascade), n(ull), d(efault), as in pg_constraint. ``equalities``: per
+    pair of columns, the parent's on the left.
     """
 
-    name: str
-    child: TableId
-    child_columns: tuple[str, ...]
-    parent: TableId
-    parent_columns: tuple[str, ...]
     on_delete: str
     match_full: bool
     deferrable: bool

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
+from migrator.adapters.targets.shared.structure import ForeignKey
 from migrator.columnar.shown import key_text
 from migrator.errors import CORRECTED_MAPPING, BesideError, ConnectionFailed, TargetError
 from migrator.model.table import TableId
@@ -116,4 +117,15 @@ def not_as_written(
         cause="the row isn't in the table as the mapping made it",
         remedy=f"{off} until cut-over (of several, those that change data), then start again: positions are kept,"
         " nothing was written",
+    )
+
+
+def orphaned(key: ForeignKey, child_key: Sequence[str], row: Sequence[object]) -> TargetError:
+    """The error for a row whose foreign key points at nothing; ``row``: its key's values, then the foreign key's."""
+    own, values = list(row[: len(child_key)]), list(row[len(child_key) :])
+    return TargetError(
+        f"a row of {key.child} points at a row of {key.parent} that doesn't exist",
+        where=f"{key.child}, {key_text(child_key, own)}, constraint {key.name}",
+        cause=f"{key_text(key.child_columns, values)} has no {', '.join(key.parent_columns)} in {key.parent}",
+        remedy=f"drop the foreign key from the target's schema; or {CORRECT_REMEDY}",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+from migrator.model.table import TableId
 from migrator.model.target import TargetColumn, TargetTable
 
 
@@ -25,6 +26,17 @@ class StoredColumn(Protocol):
     def collation(self) -> str:
         """The name of the collation by which values are compared; empty for types without one."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKey:
+    """One foreign key: its name, and the columns of both tables in pairs."""
+
+    name: str
+    child: TableId
+    child_columns: tuple[str, ...]
+    parent: TableId
+    parent_columns: tuple[str, ...]
 
 
 StorageT = TypeVar("StorageT", bound=StoredColumn)

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from migrator.adapters.targets.mysql.structure import ForeignKey, Storage, Structure
+from migrator.adapters.targets.mysql.structure import Storage, Structure
+from migrator.adapters.targets.shared.structure import ForeignKey
 from migrator.model.table import TableId
 
 
@@ -324,4 +325,9 @@ def _no_parent(key: ForeignKey, alias: str) -> str:
 
 
 def _texts(values: Iterable[str]) -> str:
-    return ", ".join(f"CAST({value} AS CHAR)" for value in values)
+    """Values as text; bytes, which no character set makes readable, as hexadecimal digits. Numbers and dates are of
+    the character set ``binary`` too, and tell themselves by their coercibility."""
+    return ", ".join(
+        f"IF(CHARSET({one}) = 'binary' AND COERCIBILITY({one}) < 5, CONCAT('0x', HEX({one})), CAST({one} AS CHAR))"
+        for one in values
+    )

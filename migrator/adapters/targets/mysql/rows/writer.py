@@ -21,11 +21,10 @@ from migrator.adapters.targets.mysql.rows.explain import Build, not_loaded, not_
 from migrator.adapters.targets.mysql.rows.merge import orphan, qualified, quoted
 from migrator.adapters.targets.mysql.rows.prepared import Prepared
 from migrator.adapters.targets.mysql.session import Session
-from migrator.adapters.targets.mysql.structure import ForeignKey, Structure
-from migrator.adapters.targets.shared.refused import CORRECT_REMEDY, not_as_written
+from migrator.adapters.targets.mysql.structure import Structure
+from migrator.adapters.targets.shared.refused import not_as_written, orphaned
 from migrator.adapters.targets.shared.rows import one_key
-from migrator.columnar.shown import key_text
-from migrator.errors import TargetError
+from migrator.adapters.targets.shared.structure import ForeignKey
 from migrator.model.table import TableId
 
 
@@ -162,7 +161,7 @@ class BatchWriter:
     def _refuse_orphans(self, key: ForeignKey, query: str, child_key: Sequence[str]) -> None:
         found = self._session.rows(query)
         if found:
-            raise _orphaned(key, child_key, found[0])
+            raise orphaned(key, child_key, found[0])
 
     def _child_key(self, key: ForeignKey) -> tuple[str, ...]:
         child = self._known.get(key.child)
@@ -175,13 +174,3 @@ def _update(one: Prepared, staged: str, strict: bool) -> Build:
 
 def _bound(build: Callable[[str, str], str], staged: str) -> Build:
     return lambda more: build(staged, more)
-
-
-def _orphaned(key: ForeignKey, child_key: Sequence[str], row: Sequence[object]) -> TargetError:
-    ours, values = list(row[: len(child_key)]), list(row[len(child_key) :])
-    return TargetError(
-        f"a row of {key.child} points at a row of {key.parent} that doesn't exist",
-        where=f"{key.child}, {key_text(tuple(child_key), ours)}, constraint {key.name}",
-        cause=f"{key_text(key.child_columns, values)} has no {', '.join(key.parent_columns)} in {key.parent}",
-        remedy=f"drop the foreign key from the target's schema; or {CORRECT_REMEDY}",
-    )

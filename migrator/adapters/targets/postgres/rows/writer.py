@@ -28,10 +28,9 @@ from migrator.adapters.targets.postgres.rows.order import parents_first
 from migrator.adapters.targets.postgres.rows.prepared import Prepared
 from migrator.adapters.targets.postgres.rows.triggers import check_written
 from migrator.adapters.targets.postgres.session import Session
-from migrator.adapters.targets.postgres.structure import ForeignKey, Structure
-from migrator.adapters.targets.shared.refused import CORRECT_REMEDY
+from migrator.adapters.targets.postgres.structure import Structure
+from migrator.adapters.targets.shared.refused import orphaned
 from migrator.adapters.targets.shared.rows import one_key
-from migrator.columnar.shown import key_text
 from migrator.errors import TargetError
 from migrator.model.table import TableId
 
@@ -157,7 +156,7 @@ class BatchWriter:
             child_key = child_keys.get(key.child, ())
             found = self._session.rows(orphan(key, child_key))
             if found:
-                raise _orphaned(key, child_key, found[0])
+                raise orphaned(key, child_key, found[0])
 
     def _load(self, one: Prepared) -> None:
         first = 0
@@ -269,13 +268,13 @@ class BatchWriter:
         for key in one.structure.outgoing:
             found = self._session.rows(one.merge.staged_orphan(key))
             if found:
-                raise _orphaned(key, one.structure.table.key, found[0])
+                raise orphaned(key, one.structure.table.key, found[0])
         for key in one.structure.incoming:  # a value that children point at may have gone or changed
             child = self._known.get(key.child)
             child_key = child.table.key if child is not None else ()
             found = self._session.rows(one.merge.bereaved(key, child_key) or orphan(key, child_key))
             if found:
-                raise _orphaned(key, child_key, found[0])
+                raise orphaned(key, child_key, found[0])
 
     def _delete(self, one: Prepared) -> None:
         if one.doubted is not None:
@@ -365,13 +364,3 @@ def _exclusive(ordered: Sequence[Prepared]) -> bool:
 
 def _references(batch: Sequence[Prepared]) -> dict[TableId, tuple[TableId, ...]]:
     return {one.id: one.structure.table.references for one in batch}
-
-
-def _orphaned(key: ForeignKey, child_key: Sequence[str], row: Sequence[object]) -> TargetError:
-    ours, values = list(row[: len(child_key)]), list(row[len(child_key) :])
-    return TargetError(
-        f"a row of {key.child} points at a row of {key.parent} that doesn't exist",
-        where=f"{key.child}, {key_text(tuple(child_key), ours)}, constraint {key.name}",
-        cause=f"{key_text(key.child_columns, values)} has no {', '.join(key.parent_columns)} in {key.parent}",
-        remedy=f"drop the foreign key from the target's schema; or {CORRECT_REMEDY}",
-    )
