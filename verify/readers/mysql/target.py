@@ -35,6 +35,12 @@ SELECT column_name, column_type, data_type, COALESCE(generation_expression, '') 
  COALESCE(collation_name, '')
 FROM information_schema.columns WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position
 """
+_JSON_OF_MARIADB = """
+SELECT constraint_name FROM information_schema.check_constraints
+WHERE constraint_schema = %s AND table_name = %s AND level = 'Column' AND check_clause IN
+ (CONCAT('json_valid(`', constraint_name, '`)'), CONCAT('json_valid("', constraint_name, '")'))
+"""
+"""Names of the columns that were declared JSON: to MariaDB they are texts with a check, named as the column."""
 _WHOLE_NUMBERS = ("tinyint", "smallint", "mediumint", "int", "bigint", "year")
 _BASES = {
     **dict.fromkeys(_WHOLE_NUMBERS, "int8"),
@@ -121,12 +127,15 @@ class MySQLTarget:
                 where=self._settings.server.url(),
                 remedy="bring the target's schema up to date (`migrator schema upgrade`), or correct the mapping",
             )
-        bases = _BASES_OF_MARIADB if self._settings.server.kind == "mariadb" else _BASES
+        mariadb = self._settings.server.kind == "mariadb"
+        bases = _BASES_OF_MARIADB if mariadb else _BASES
+        place = (self._settings.server.database, name)
+        json = {row[0] for row in rows_of(session, _JSON_OF_MARIADB, place)} if mariadb else set()
         return tuple(
             TargetColumnText(
                 column,
                 native,
-                _base(str(kind).lower(), str(native).lower(), bases),
+                "json" if column in json else _base(str(kind).lower(), str(native).lower(), bases),
                 str(generated) == "1",
                 collation,
                 as_printed(self._settings, str(kind).lower()),
