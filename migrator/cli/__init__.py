@@ -12,6 +12,7 @@ import click
 from migrator import __version__
 from migrator.cli.group.commands import Commands
 from migrator.cli.in_utf8 import begin_in_utf8, refuse_other_encodings
+from migrator.cli.phases import say_first
 from migrator.cli.signals import INTERRUPTED, at_once, heard, leave, threads_now
 from migrator.errors import MigratorError
 from migrator.own_modules import own
@@ -37,6 +38,7 @@ def cli(context: click.Context) -> None:
 def main() -> None:
     """Runs the command and ends the process; a named error becomes one clear message and exit code 2."""
     begin_in_utf8()
+    say_first(sys.argv[1:])
     before, spark = threads_now(), _spark()
     with heard():
         code = _exit_code()

@@ -21,6 +21,7 @@ from migrator.cli.options import (
     repair_words,
     report_json_option,
 )
+from migrator.cli.phases import say
 from migrator.cli.signals import stop_on_signals
 from migrator.config.project import Settings
 from migrator.errors import MigratorError, VerifyError
@@ -129,7 +130,7 @@ def verify(
             0 if whole else chunk_rows,
             1 if continuous else lanes,
         )
-        return verified(project, names, reports, bounds, (lambda _: None) if continuous else _say)
+        return verified(project, names, reports, bounds, (lambda _: None) if continuous else say)
 
     if continuous:
         names = tables or tuple(target.name for target in wiring.mapping(settings))
@@ -168,10 +169,6 @@ def _note(result: VerifyResult, reports: Path) -> None:
     )
 
 
-def _say(line: str) -> None:
-    click.echo(line, err=True)
-
-
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """The bounds of a verification, as the arguments of ``verify.tables.run.verify`` that have their names."""
@@ -188,7 +185,7 @@ def verified(
     names: Sequence[str] | None,
     reports: Path,
     bounds: Bounds = Bounds(),
-    say: Callable[[str], None] = _say,
+    say: Callable[[str], None] = say,
 ) -> VerifyResult:
     """Verifies the named target tables, or all, and writes the reports. ``say`` prints what it waits for."""
     settings = project.settings

@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 from collections.abc import Mapping as MappingType
 from dataclasses import replace
 
+from pyspark.sql import SparkSession
+
 from migrator.errors import DamageError, FencedError, MigratorError, PreflightError, ReplacedError, together
 from migrator.model.finding import Finding
 from migrator.model.ledger import Ledger
@@ -189,6 +191,7 @@ class Migration:
 
     def _run(self, stopping: Stopping, until: Until | None) -> None:
         parts = self._parts
+        self.progress.doing("looking at the target's revisions")
         if problem := parts.prepare():
             raise PreflightError(
                 "the target schema isn't at its head revision",
@@ -203,7 +206,7 @@ class Migration:
                 self._lead(lease.epoch, stopping, until)
                 replaced = not parts.leadership.held()
         finally:
-            self.progress.set(epoch=0)
+            self.progress.set(epoch=0, doing="")
             parts.leadership.release()
             parts.target.close()
         try:
@@ -224,9 +227,11 @@ class Migration:
         """The lease, after the checks, waited for as a standby if that is wanted; None if a stop came first."""
         parts = self._parts
         if not stopping.requested():
+            self.progress.doing("checking both servers")
             refuse(preflight(parts))
         if not self._standby:
             return None if stopping.requested() else parts.leadership.acquire(parts.known_epoch())
+        self.progress.doing("")
         while not stopping.requested():
             # A takeover must not wait for Spark to start, nor for its first plans.
             waited = stood_by(parts.leadership, stopping, self.progress, self._warm)
@@ -245,25 +250,31 @@ class Migration:
         """Starts Spark and plans the mapping, so that a takeover needn't wait for either."""
         plans(self._parts)
 
+    def _announcing(self, spark: Callable[[], SparkSession]) -> Callable[[], SparkSession]:
+        """Spark, whose start is told as a step of its own: it takes the longest."""
+
+        def announced() -> SparkSession:
+            self.progress.doing("starting Spark")
+            session = spark()
+            self.progress.doing("analysing the mapping")
+            return session
+
+        return announced
+
     def _lead(self, epoch: int, stopping: Stopping, until: Until | None) -> None:
         parts = self._parts
         lead, self._switch = Lead(parts.leadership, stopping, self.progress), None
-        ledger = parts.target.open(epoch)
-        self.progress.warn("damage", *filter(None, [self._recapture.prepare(ledger)]))
-        self.progress.set(note=parts.adopt(ledger))
-        log = parts.event_log(epoch, ledger)
-        checkpoint = resume(ledger, log.writer.last(), log.reader)
-        # A crash between commit and release left these: a log at its bound would have nothing to release them.
-        log.reader.release(ledger.segment)
-        parts.step("run.led")
+        ledger, log, checkpoint = self._agreed(epoch)
         if parts.cutover is not None:  # before Spark starts: a side may be fenced that must be opened again
             parts.cutover.begin(epoch, stopping, self.progress)
         parts, remapping = self._remapped(ledger, checkpoint, epoch)
-        schemas, targets, mapping_plans = plans(parts)
+        self.progress.doing("reading the structure of both sides")
+        schemas, targets, mapping_plans = plans(replace(parts, spark=self._announcing(parts.spark)))
         schemas = with_needed(parts.spark(), schemas, mapping_plans.values())
         self._read_again.refuse_shared(mapping_plans)
         if stopping.requested():
             return  # Spark takes seconds to start
+        self.progress.doing("having the source keep its changes")
         self._have_captured(schemas, checkpoint)
         carried = remapping.carried(lambda: carried_by(parts, ledger.checkpoint, targets, mapping_plans))
         self.progress.warn("mapping", *carried.warnings)
@@ -297,14 +308,30 @@ class Migration:
             parts.step,
             job.fills,
         )
+        self.progress.doing("preparing the first batches")
         job.warm_up(dumping=checkpoint is None or checkpoint.dumping())
         self._watched_and_told(log, epoch, stopping)
+        self.progress.doing("")
         upkeep = looked_at(parts.upkeep, parts.mapping, targets, self.progress, stopping)
         try:
             self._go(capture, apply, stopping, until, checkpoint != ledger.checkpoint)
         finally:
             upkeep.join(timeout=5)
             job.close()
+
+    def _agreed(self, epoch: int) -> tuple[Ledger, EventLog, Checkpoint | None]:
+        """Brings event log and ledger to one story: both, and where capture goes on."""
+        parts = self._parts
+        self.progress.doing("holding the event log against the ledger")
+        ledger = parts.target.open(epoch)
+        self.progress.warn("damage", *filter(None, [self._recapture.prepare(ledger)]))
+        self.progress.set(note=parts.adopt(ledger))
+        log = parts.event_log(epoch, ledger)
+        checkpoint = resume(ledger, log.writer.last(), log.reader)
+        # A crash between commit and release left these: a log at its bound would have nothing to release them.
+        log.reader.release(ledger.segment)
+        parts.step("run.led")
+        return ledger, log, checkpoint
 
     def _remapped(self, ledger: Ledger, checkpoint: Checkpoint | None, epoch: int) -> tuple[Parts, Remapping]:
         """Returns what the run works with: the functions that are in force, and next ones that fill tables beside."""

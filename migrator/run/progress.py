@@ -32,6 +32,7 @@ class Snapshot:
     ``requests_left`` counts those that run, None: not known. ``kept_up``: whether the target was made to look at
     every table that a dump has filled. ``captured_segment``, ``applied_segment``: numbers of the last ones of this
     process, 0 before. ``filling`` has the joined targets that are being filled piece by piece.
+    ``doing`` is what this process does before it captures and applies; empty once it does.
     ``retention`` is what the source last said about its log.
     ``warnings`` are what an operator should do something about while everything
     still goes on.
@@ -60,6 +61,7 @@ class Snapshot:
     epoch: int = 0
     led: int = 0
     retention: Retention | None = None
+    doing: str = ""
     note: str = ""
     warnings: tuple[str, ...] = ()
 
@@ -104,6 +106,10 @@ class Progress:
     def say(self, text: str) -> None:
         """Replaces the note."""
         self.set(note=text)
+
+    def doing(self, text: str) -> None:
+        """Replaces the step of a start; empty: it captures and applies."""
+        self.set(doing=text)
 
     def warn(self, about: str, *warnings: str) -> None:
         """Replaces the warnings about one thing; none: it is as it should be."""

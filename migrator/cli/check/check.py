@@ -21,6 +21,7 @@ from migrator.cli.check.item import (
 )
 from migrator.cli.check.round_trip import round_trips
 from migrator.cli.options import OnSpark, either_way
+from migrator.cli.phases import say
 from migrator.config.project import Settings
 from migrator.errors import TargetError
 from migrator.model.ledger import Ledger
@@ -112,9 +113,11 @@ def _items(project: OnSpark, amounts: Amounts) -> Iterator[Item]:
     load = partial(load_applied, settings, load=read_mapping)
     parts = wiring.parts(settings, project.master, project.options, load)
     found = []
+    say("asking both servers")
     for item in _without_rows(parts, settings):
         found.append(item)
         yield item
+    say("starting Spark, analysing the mapping")
     looked = look(parts.spark, parts.mapping, parts.catalog, parts.target)
     refused = {item.subject for item in found if item.outcome is Outcome.REFUSES}
     for item in _of_functions(looked, refused):
@@ -125,6 +128,7 @@ def _items(project: OnSpark, amounts: Amounts) -> Iterator[Item]:
         yield from _of_rows(parts, looked, ledger, amounts)
         yield from _of_nexts(parts, ledger)
     if settings.reversed:
+        say("mapping old rows there and back")
         declared = [target.name for target in parts.mapping.targets]
         yield from round_trips(project, looked, declared, amounts.rows)
 
@@ -162,6 +166,7 @@ def _of_rows(parts: Parts, looked: Looked, ledger: Ledger | None, amounts: Amoun
     yield from map(of_finding, against_ledger(parts, ledger, list(structure.new.values()), plans))
     for plan in plans.values():
         name = plan.target.name
+        say(f"{name}: trying grains and values")
         verdict = prove(parts, plan, amounts.grain_rows) if plan.reaches and amounts.grain_rows else None
         yield _mapped(plan, looked, verdict)
         if verdict is not None and verdict.wrong:

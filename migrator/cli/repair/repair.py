@@ -14,6 +14,7 @@ import click
 
 from migrator.cli.kept import keep, reason_option
 from migrator.cli.options import SECONDS, OnSpark, on_spark, print_report, repair_words, report_json_option
+from migrator.cli.phases import say as phase
 from migrator.cli.repair.choice import Choice, chosen, not_differing
 from migrator.cli.repair.forms import RepairReport, file_name, lines, write_reports
 from migrator.cli.repair.report import Outcome, outcome, planned_lines, planned_outcome
@@ -118,6 +119,7 @@ def repair(
     if sql is not None:
         return _statements(project, differing, sql)
     again = _command(settings, choice)
+    phase("looking for the rows that they come from")
     parts = wiring.parts(settings, project.master, project.options, partial(load_applied, settings))
     steps = repair_steps(parts, _wanted(differing), ENGINES[settings.target.kind].exact_texts)
     for line in planned_lines(differing, steps):
@@ -166,6 +168,7 @@ def _applied(
     asked = begin_repair(settings, steps)
     counts = ", ".join(f"{len(step.keys):,} rows of {step.target}" for step in steps)
     keep(settings, "repair", f"{counts}, by {', '.join(asked)}")
+    phase("waiting for the run to repair them")
     requests = await_repair(settings, asked, wait_s)
     tables = tuple(dict.fromkeys(step.target for step in steps))
     done = outcome(differing, steps, requests, _verified(project, tables))

@@ -27,7 +27,7 @@ def test_only_what_was_declared_json_is_compared_as_documents(
     connection = new_maria.connect()
     with connection.cursor() as cursor:
         cursor.execute("SET sql_mode = %s", [mode])
-        cursor.execute(TABLE.replace("`odd \"name`", '"odd ""name"') if mode else TABLE)
+        cursor.execute(TABLE.replace('`odd "name`', '"odd ""name"') if mode else TABLE)
     connection.close()
     settings: ServerSettings = settings_of(new_maria)
     rows = MySQLTarget(settings, "shop").snapshot(["item"], tmp_path).tables["item"]

@@ -59,7 +59,8 @@ def test_a_users_mistake_is_a_message_and_no_traceback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert invoked(monkeypatch, "run", "--config", str(tmp_path / "none.toml")) == 2
-    shown = capsys.readouterr().err
+    first, shown = capsys.readouterr().err.split("\n", 1)
+    assert first.endswith("run: starting"), "a command that takes seconds says at once that it began"
     assert shown.startswith("error: ")
     assert "remedy: " in shown
     assert "Traceback" not in shown

@@ -163,6 +163,7 @@ class LiveComparison:
             if rounds:
                 self.watch.sleep(uniform(0, min(_REST_S, rounds[-1].elapsed_s)))
             self.watch.round, self.watch.aside = len(rounds) + 1, sum(t.aside_keys for t in tables)
+            self.watch.settled, self.watch.tables = len(tables) - len(open_tables), len(tables)
             done, snapshot = self._round(len(rounds) + 1, open_tables)
             rounds.append(done)
             if not done.reached:

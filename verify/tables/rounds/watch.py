@@ -34,6 +34,7 @@ class Watch:
         sleep: rests some seconds.
         round: the number of the round, from 1.
         aside: keys set aside so far.
+        settled, tables: how many tables have a verdict, and of how many.
     """
 
     within_s: float = math.inf
@@ -42,11 +43,14 @@ class Watch:
     sleep: Callable[[float], None] = time.sleep
     round: int = 1
     aside: int = 0
+    settled: int = 0
+    tables: int = 0
     _began: float = field(init=False)
     _said: float = field(init=False)
 
     def __post_init__(self) -> None:
-        self._began = self._said = self.clock()
+        self._began = self.clock()
+        self._said = self._began - SAY_EVERY_S  # the first line comes at once
 
     def over(self) -> bool:
         """Returns whether the time is up."""
@@ -91,5 +95,6 @@ class Watch:
         self._said = now
         of = "" if math.isinf(self.within_s) else f" of {self.within_s:g}"
         self.say(
-            f"round {self.round}: {words()}; {self.aside:,} keys set aside before; {now - self._began:.0f}{of} s"
+            f"round {self.round}: {words()}; {self.settled} of {self.tables} tables settled, {self.aside:,} keys set"
+            f" aside before; {now - self._began:.0f}{of} s"
         )
