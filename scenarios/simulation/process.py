@@ -58,6 +58,24 @@ CRASH_POINTS = (
     "apply.committed",
     "apply.released",
 )
+LED = "run.led"
+STARTING = (LED, "log.connected")
+"""The points that a process comes to before its loops run."""
+ALL_POINTS = (
+    *CRASH_POINTS,
+    *STARTING,
+    "log.records",
+    "log.acknowledge",
+    "log.acknowledged",
+    "chunk.begin",
+    "chunk.low",
+    "chunk.snapshot",
+    "chunk.selected",
+    "chunk.high",
+    "capture.requested",
+    "apply.read",
+)
+"""Every point that a simulated process comes to. Tests place kills at each, random ones come at ``CRASH_POINTS``."""
 LOST, UNKNOWN = "target.merged", "target.committed"
 """The points where the connection to the target may break: before a COMMIT, or before its answer arrives."""
 
@@ -150,7 +168,10 @@ class Process:
         self._polling: Iterator[None] | None = None
         self._mapped: deque[Mapped] = deque()
         self._stopping = Stopping()
-        self.link = Link(self._shared.source, self._setup.part_rows, self._setup.witness)
+        self.link = self._linked()
+
+    def _linked(self) -> Link:
+        return Link(self._shared.source, self._setup.part_rows, self._setup.witness, self.step)
 
     def lead(self, number: int = 0) -> None:
         """The next step on the way to leading; ``number``: which settings a start has, if they are edited.
@@ -161,7 +182,7 @@ class Process:
             return
         if self._starting is None:
             self._setup, self._versions = edited(self._written, number), mapping_of(self._written, number)
-            self.link = Link(self._shared.source, self._setup.part_rows, self._setup.witness)
+            self.link = self._linked()
             self._starting = self._start()
         if next(self._starting, "done") == "done":
             self._starting = None
@@ -175,6 +196,7 @@ class Process:
         yield
         target = MemoryTarget(shared.target, step=self.step)
         ledger = target.open(lease.epoch)
+        self.step(LED)
         yield
         after, applied = ledger.segment, ledger.segment_id
         writer = MemorySegmentWriter(

@@ -8,7 +8,7 @@ as a replication slot forgets it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from migrator.columnar.emptied import emptied_run
@@ -239,12 +239,14 @@ class Link:
         part_rows: row changes of a transaction that come at once.
         has_witness: whether reads come with witnesses.
         records: log records that the next read returns at most.
+        step: the process's hook of named points.
         cut: names of connections that break: ``log``, ``chunk``.
     """
 
     source: Source
     part_rows: int
     has_witness: bool
+    step: Callable[[str], None] = lambda point: None
     records: int = 1
     cut: set[str] = field(default_factory=set)
 
@@ -292,7 +294,10 @@ class SimulatedLogReader:
     def acknowledge(self, position: Position) -> None:
         """See the port."""
         source = self._link.source
-        source.acknowledged = max(source.acknowledged, position)
+        if position > source.acknowledged:
+            self._link.step("log.acknowledge")
+            source.acknowledged = position
+            self._link.step("log.acknowledged")
 
     def finish(self) -> None:
         """See the port: its log shows everything."""
@@ -342,6 +347,7 @@ class SimulatedChunkReader:
         """See the port."""
         self._link.use("chunk")
         source = self._link.source
+        self._link.step("chunk.snapshot")
         rows = source.visible[request.table]
         keys = _wanted(request, rows)[: request.limit_rows]
         source.notes.append(f"SELECT of {request.table.name} {request.after} to {request.top()}: {keys}")

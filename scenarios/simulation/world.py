@@ -3,7 +3,7 @@
 A decision is (actor, number): the actor makes one step, and whatever it has to choose comes from the number. Drawn
 from a seed all at once, so that a run is a function of its decisions and stays one when some of them are dropped. An
 actor that can do nothing does nothing. After the last decision no client writes and no fault begins; the
-actors take turns until the target holds everything.
+actors take turns until the target holds everything; kills that a test has placed still wait for their points.
 """
 
 from __future__ import annotations
@@ -24,7 +24,17 @@ from migrator.model.table import TableId
 from scenarios.simulation.clients import Client, initial_rows
 from scenarios.simulation.dice import Dice
 from scenarios.simulation.operator import Operator
-from scenarios.simulation.process import CRASH_POINTS, LOST, UNKNOWN, Crash, Fault, Process, Shared
+from scenarios.simulation.process import (
+    ALL_POINTS,
+    CRASH_POINTS,
+    LOST,
+    STARTING,
+    UNKNOWN,
+    Crash,
+    Fault,
+    Process,
+    Shared,
+)
 from scenarios.simulation.record import Recorder
 from scenarios.simulation.setup import Setup
 from scenarios.simulation.source import Source
@@ -125,11 +135,13 @@ class World:
             "operator": self._operate,
             "lead": self._lead,
             "crash": self._crash,
+            "kill": self._kill,
             "expire": self._expire,
             "cut": self._cut,
         }
         self.halted = ""
         self.refusals: list[str] = []
+        self._placed: list[Fault] = []
         self._edits, self._draining, self._doing = setup.mappings, False, Dice(0)
 
     def run(self, taken: Sequence[Decision], description: Callable[[bool, str], Description]) -> History:
@@ -245,6 +257,18 @@ class World:
     def _crash(self, dice: Dice) -> None:
         self._fault(dice, "crash", ("", "", *CRASH_POINTS))
 
+    def _kill(self, dice: Dice) -> None:
+        """A kill that a test places: the number is that of its point among ``ALL_POINTS``. It waits for its point
+        while everything catches up, too: dumps that were asked for often come to theirs only then."""
+        point = ALL_POINTS[dice.below(len(ALL_POINTS))]
+        leading = point not in STARTING
+        for process in self._processes:
+            if process.leads is leading and not process.awaited:
+                fault = Fault("crash", point)
+                self._recorder.planned(fault)
+                process.awaited.append(fault)
+                self._placed.append(fault)
+
     def _cut(self, dice: Dice) -> None:
         self._fault(dice, "cut", ("log", "chunk", LOST, UNKNOWN, LOST, UNKNOWN))
 
@@ -281,7 +305,7 @@ class World:
             self._operator.finish()
         self._draining = True
         for process in self._processes:
-            process.awaited = []
+            process.awaited = [fault for fault in process.awaited if fault in self._placed]
             if self._edits:
                 process.stop()  # it may lead with a mapping that lacks a target
         for turn in range(_LONGEST_DRAIN):

@@ -14,8 +14,9 @@ from migrator.core import capture
 from migrator.model.event import TransactionPart
 from migrator.run.lead import carried
 from migrator.run.lead.carried import carry_over
+from migrator.run.steps import POINTS
 from scenarios.simulation import process
-from scenarios.simulation.process import CRASH_POINTS, Shared
+from scenarios.simulation.process import ALL_POINTS, Shared
 from scenarios.simulation.run import simulate
 from scenarios.simulation.setup import CHANGES, MAPPINGS, TRUNCATES, Patch, Setup, edited, patched
 from scenarios.simulation.verdict import Tally
@@ -28,20 +29,47 @@ SEEDS = 25
 """Of each point of kill, so many in `make test-all`."""
 FEW_SEEDS = 9
 PLANNED_AT = (6, 60, 120, 180, 240, 300)
-"""Decisions before which a kill is planned; the first follows those that make a leader."""
+"""Decisions before which a kill is planned, beside the last; the first follows those that make a leader."""
+
+JOINED = ("target.mirrored", "joined.mapped", "joined.filled", "fill.mapped", "fill.committed")
+"""Crossed with changes on real servers, for targets in memory join nothing:
+``integration/runs/changed/test_changes_at_points.py``."""
+AS_MERGED = "within the target's transaction: it leaves what target.merged leaves"
+OF_COMMANDS = {
+    "remap.": "test_next_mappings.py changes the mapping, kills at each, and judges the next start",
+    "reset.": "until a reset is finished no other command goes on: test_reset.py kills between any two steps",
+    "fence.": "of a cut-over, whose record says how it goes on: what a run goes on from isn't touched",
+    "cutover.": "as those of a fence: test_cutover_killed.py kills at every step",
+}
+"""Points of commands, by how their names begin."""
+NOT_CROSSED = {
+    "changes.poll": "nothing of the poll is there yet: it leaves what log.connected leaves",
+    "segment.file": "files without a manifest, as segment.data leaves them; nobody reads such",
+    "target.begun": AS_MERGED,
+    "target.loaded": AS_MERGED,
+    "target.moved": AS_MERGED,
+    "target.refused": "the transaction is rolled back; the next process tries the batch as a whole again",
+    "target.unknown": "the COMMIT came or didn't: it leaves what target.committed or target.merged leaves",
+}
+"""Points of kill that no change is crossed with, and why."""
+
+
+def test_every_point_is_crossed_with_changes_or_has_a_reason() -> None:
+    of_commands = [point for point in POINTS if point.startswith(tuple(OF_COMMANDS))]
+    assert sorted([*ALL_POINTS, *JOINED, *NOT_CROSSED, *of_commands]) == sorted(POINTS)
 
 
 def killed_at(point: str, seed: int, setup: Setup) -> History:
     """A run that is killed at a point, each time that it comes there after one of these decisions."""
-    kill = ("crash", 2 + CRASH_POINTS.index(point))  # before the points stand two ways to be gone at once
+    kill = ("kill", ALL_POINTS.index(point))
     taken = list(decisions(seed, setup))
-    for place in reversed(PLANNED_AT):
+    for place in reversed((*PLANNED_AT, len(taken))):
         taken.insert(place, kill)
     return simulate(seed, setup, taken)
 
 
 @pytest.mark.parametrize("seeds", [FEW_SEEDS, pytest.param(SEEDS, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("point", CRASH_POINTS)
+@pytest.mark.parametrize("point", ALL_POINTS)
 def test_every_point_of_kill_meets_edited_settings(point: str, seeds: int) -> None:
     tally, kills = Tally(), 0
     for seed in range(seeds):
@@ -110,7 +138,7 @@ FEW_MAPPED = 5
 
 def killed_runs(point: str, seed: int) -> list[Decision]:
     """Several runs, each with a mapping of its own, and killed at a point, or a while after it."""
-    rng, kill = random.Random(f"runs {seed}"), ("crash", 2 + CRASH_POINTS.index(point))
+    rng, kill = random.Random(f"runs {seed}"), ("kill", ALL_POINTS.index(point))
     taken: list[Decision] = []
     for _ in range(RUNS):
         taken += [("lead", rng.getrandbits(48))] * 6
@@ -144,7 +172,7 @@ def right_at_the_end(point: str, seed: int, setup: Setup, refusals: Counter[str]
 
 
 @pytest.mark.parametrize("seeds", [FEW_MAPPED, pytest.param(MAPPED_SEEDS, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("point", CRASH_POINTS)
+@pytest.mark.parametrize("point", ALL_POINTS)
 def test_every_point_of_kill_meets_edited_mappings(point: str, seeds: int) -> None:
     """Targets come and go, and are mapped otherwise; operators do what a refusal says, half of it, or neither."""
     refusals: Counter[str] = Counter()
