@@ -160,6 +160,7 @@ def _late(settings: Settings) -> LateTargets:
         identity_stays(settings),
         lambda act, detail: wiring_target.acts(settings).add(act, settings.reason, detail),
         lambda: [name for name, _ in wiring_target.filled(settings)],
+        renamed_to=partial(wiring_target.renamed_to, settings),
     )
 
 

@@ -101,6 +101,12 @@ def identity_stays(settings: Settings) -> bool:
     return engine.identity_stays
 
 
+def renamed_to(settings: Settings, table: str, identity: TableIdentity) -> str:
+    """Returns a table that may be what a target was, under another name; else "". Raises ``ConnectionFailed``."""
+    engine, target = _chosen(settings)
+    return engine.renamed_to(target, table, identity)
+
+
 def target_numbers(settings: Settings) -> TargetNumbers:
     """Returns the generators of numbers in the target. Connects to nothing yet."""
     engine, target = _chosen(settings)

@@ -73,6 +73,7 @@ class TargetEngine(Generic[S]):
         key_maps: see ``target_key_maps`` there, and so on.
         staging: module with which executors stage rows beside the target; empty where they can't.
         identity_stays: whether what ``identities`` returns outlives ALTER, TRUNCATE and the like.
+        renamed_to: finds a table that may be what a target was; asked where identities don't stay.
     """
 
     settings: Callable[[Settings], S]
@@ -92,6 +93,7 @@ class TargetEngine(Generic[S]):
     remains: Callable[[S, Sequence[str], bool], MarkedRemains]
     staging: str = ""
     identity_stays: bool = False
+    renamed_to: Callable[[S, str, TableIdentity], str] = lambda settings, target, identity: ""
 
 
 def _postgres(settings: Settings) -> PostgresTarget:
@@ -156,6 +158,7 @@ MYSQL = TargetEngine(
     numbers=MysqlNumbers,
     grants=_mysql_grants,
     remains=MysqlRemains,
+    renamed_to=mysql_remap.renamed_to,
 )
 TARGET_ENGINES: Mapping[str, TargetEngine[Any]] = {"postgresql": POSTGRES, "mariadb": MYSQL, "mysql": MYSQL}
 """The engines by ``kind`` in a project's file."""

@@ -31,14 +31,15 @@ class LateTargets:
         forget_filled: has a joined one filled anew.
         accepted: targets whose rows so far are what the mapping makes, on an operator's word.
         identities: returns the identities of target tables; those that the server shows none of are absent.
-        identity_stays: whether an identity outlives ALTER, TRUNCATE and the like. If not, only a table that is empty
-            is taken for another one.
+        identity_stays: whether an identity outlives ALTER, TRUNCATE and the like. If not, only a table is taken for
+            another one that is empty, or beside one that may be what it was (``renamed_to``).
         keep: keeps an act in the history: its name and what was done.
         filled: returns the joined targets that are in step with the mirror; one that an operator has had forgotten
             (`migrator remap`) isn't among them.
         besides: tables beside targets, which next mappings fill.
         begin: has all rows of source tables asked for, for a target that has none, or for one of those beside: what
             that has goes first. None where nobody asks: such a target is refused.
+        renamed_to: returns a table that may be what a target was before, under another name; else "".
     """
 
     holds_rows: Callable[[str], bool]
@@ -50,6 +51,7 @@ class LateTargets:
     filled: Callable[[], Collection[str]] = tuple
     besides: Collection[str] = ()
     begin: Callable[[str, Sequence[TableId]], None] | None = None
+    renamed_to: Callable[[str, TableIdentity], str] = lambda target, identity: ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,13 @@ def carry_over(
         tuple(sorted(pair for pair in every if pair not in waits)),
         tuple(sorted((name, table, request) for (name, table), request in waits.items())),
         _written_so_far(applied.mapped or (), mapped, anew),
-        tuple(_doubtful(name, found) for name, found in sorted(compared.items()) if found.doubt),
+        (
+            *(_doubtful(name, found) for name, found in sorted(compared.items()) if found.doubt),
+            *(
+                _altered(name)
+                for name in sorted({*_otherwise(applied.mapped or (), mapped, joined)} - replaced)
+            ),
+        ),
     )
 
 
@@ -190,6 +198,13 @@ def _doubtful(name: str, found: Differing) -> str:
     return (
         f"the mapping of {name} can't be compared with the one that made its rows so far: {found.doubt}{differ}."
         " `migrator verify` tells whether they are the same"
+    )
+
+
+def _altered(name: str) -> str:
+    return (
+        f"the table of {name} was altered since rows of it were applied, or is another one with rows: the server"
+        " doesn't tell. `migrator verify` tells whether they are right"
     )
 
 
@@ -255,21 +270,28 @@ def _replaced(
     before: Iterable[Mapped], now: Iterable[Mapped], joined: set[str], late: LateTargets
 ) -> set[str]:
     """Returns the targets whose rows so far went into another table than the one that has the name now."""
-    known = {mapped.target: mapped for mapped in before}
     return {
-        new.target
-        for new in now
-        if new.target in known
-        and (known[new.target].written or new.target in joined)
-        and _another(known[new.target].identity, new.identity)
-        and (late.identity_stays or not late.holds_rows(new.target))
+        name
+        for name, identity in _otherwise(before, now, joined).items()
+        if late.identity_stays or not late.holds_rows(name) or late.renamed_to(name, identity)
     }
 
 
-def _another(old: TableIdentity | None, new: TableIdentity | None) -> bool:
+def _otherwise(before: Iterable[Mapped], now: Iterable[Mapped], joined: set[str]) -> dict[str, TableIdentity]:
+    """Returns, of targets whose tables have another identity now, the one that they had when rows were applied."""
+    known = {mapped.target: mapped for mapped in before}
+    found = {new.target: (known[new.target].identity, new.identity) for new in now if new.target in known}
+    return {
+        name: was
+        for name, (was, identity) in found.items()
+        if was is not None and (known[name].written or name in joined) and _another(was, identity)
+    }
+
+
+def _another(old: TableIdentity, new: TableIdentity | None) -> bool:
     """Tells whether the table is another one, in a target that is the same. A target that was put back, or moved, as
     a whole has all rows that its ledger tells of."""
-    return old is not None and new is not None and old.ledger == new.ledger and old.table != new.table
+    return new is not None and old.ledger == new.ledger and old.table != new.table
 
 
 def _written_so_far(before: Iterable[Mapped], now: Iterable[Mapped], anew: set[str]) -> tuple[Mapped, ...]:

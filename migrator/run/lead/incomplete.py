@@ -54,7 +54,7 @@ def refusal(found: Sequence[Incomplete]) -> MigratorError:
         return TargetError(
             "a target's table isn't the one that its rows were applied to",
             where=where,
-            cause="it was dropped and made again, or emptied, while nobody led: rows applied so far may be gone"
+            cause="it was dropped and made again, or another one was given its name: rows applied so far may be gone"
             f"{more}",
             remedy=f"{anew}. Or, if rows applied so far are in it, say so:"
             f" migrator run --accept-mapping {accepted} --reason '...'",

@@ -4,6 +4,7 @@ which tables they are."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from migrator.adapters.targets.mysql.ledger import LEDGER
 from migrator.adapters.targets.mysql.mirror.names import control_table, mirror_database
@@ -25,6 +26,13 @@ _BYTES = (
 _TIMES = (
     "SELECT table_name, DATE_FORMAT(create_time, '%%Y-%%m-%%d %%H:%%i:%%s') FROM information_schema.tables"
     " WHERE table_schema = %s AND table_name IN %s AND create_time IS NOT NULL"
+)
+_COLUMNS = (
+    "SELECT t.table_name, DATE_FORMAT(t.create_time, '%%Y-%%m-%%d %%H:%%i:%%s'), c.column_name, c.column_type"
+    " FROM information_schema.tables t JOIN information_schema.columns c"
+    " ON c.table_schema = t.table_schema AND c.table_name = t.table_name"
+    " WHERE t.table_schema = %s AND t.table_type = 'BASE TABLE' AND t.create_time IS NOT NULL"
+    " ORDER BY 1, c.ordinal_position"
 )
 
 
@@ -58,6 +66,27 @@ def identities(settings: MysqlTarget, tables: Sequence[str]) -> dict[str, TableI
     return {
         name: TableIdentity(str(times[name]), str(times.get(LEDGER.name))) for name in tables if name in times
     }
+
+
+def renamed_to(settings: MysqlTarget, target: str, identity: TableIdentity) -> str:
+    """Returns a table with a target's columns that may be what the target was, under another name; else "".
+
+    MySQL leaves a table that is renamed the time at which it was made, MariaDB moves it. Raises ``ConnectionFailed``.
+    """
+    times: dict[str, str] = {}
+    columns: dict[str, list[tuple[Any, Any]]] = {}
+    with catalog(settings) as session:
+        for name, time, column, kind in session.rows(_COLUMNS, [settings.server.database]):
+            times[str(name)] = str(time)
+            columns.setdefault(str(name), []).append((column, kind))
+    moved = settings.server.kind == "mariadb"
+    found = (
+        name
+        for name, time in times.items()
+        if name != target and columns[name] == columns.get(target)
+        if time == identity.table or (moved and time > identity.table)
+    )
+    return next(found, "")
 
 
 def forget_filled(settings: MysqlTarget, target: str) -> bool:

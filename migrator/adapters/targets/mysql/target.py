@@ -13,6 +13,7 @@ from migrator.adapters.targets.mysql.mirror.joined_writer import JoinedWriter
 from migrator.adapters.targets.mysql.mirror.keeper import MysqlMirrorKeeper
 from migrator.adapters.targets.mysql.reflect import catalog, reflect
 from migrator.adapters.targets.mysql.refusal import LOCK_WAIT, NO_SAVEPOINT, Refusal
+from migrator.adapters.targets.mysql.rows.merge import qualified
 from migrator.adapters.targets.mysql.rows.prepared import Prepared, prepare
 from migrator.adapters.targets.mysql.rows.staging import StagingTables
 from migrator.adapters.targets.mysql.rows.writer import BatchWriter
@@ -38,8 +39,9 @@ from migrator.schema import MYSQL_LEDGER, upgrade_target
 _WHOLE = "migrator_whole"
 _OLDER_EPOCHS = 100
 _COLUMNS_NOW = (
-    "SELECT table_name, column_name, column_type FROM information_schema.columns"
-    " WHERE table_schema = %s AND table_name IN %s"
+    "SELECT c.table_name, c.column_name, c.column_type, t.create_time FROM information_schema.columns c"
+    " JOIN information_schema.tables t ON t.table_schema = c.table_schema AND t.table_name = c.table_name"
+    " WHERE c.table_schema = %s AND c.table_name IN %s AND t.table_schema = %s AND t.table_name IN %s"
 )
 _TRIGGERS_NOW = (
     "SELECT event_object_table, trigger_name FROM information_schema.triggers"
@@ -108,7 +110,19 @@ class MysqlTargetWriter(TargetWriter[Session, Structure, Prepared]):
         return found
 
     def _columns_now(self, session: Session, names: Sequence[str]) -> list[tuple[Any, ...]]:
-        return session.rows(_COLUMNS_NOW, [self._settings.server.database, list(names)])
+        place = [self._settings.server.database, list(names)]
+        return session.rows(_COLUMNS_NOW, [*place, *place])
+
+    def _replaced(self, session: Session, tables: Sequence[str]) -> list[str]:
+        """An ALTER moves the time at which a table was made, too; but it leaves the rows."""
+        session.run("ROLLBACK")
+        database = self._settings.server.database
+        written = {
+            name: qualified(TableId(database, name)) for name in self._identities.among_written(tables)
+        }
+        return [
+            name for name, table in written.items() if not session.rows(f"SELECT 1 FROM {table} LIMIT 1", [])
+        ]
 
     def _tried(self, structure: Structure, rows: Any, untried: Collection[str]) -> TargetError | None:
         return refused(self._settings, structure, rows, untried)

@@ -46,7 +46,7 @@ _END_OLDER_SESSIONS = (
     " SELECT l.pid FROM pg_locks l WHERE l.relation = 'migrator.ledger'::regclass AND l.granted))"
 )
 _COLUMNS_NOW = (
-    "SELECT c.relname::text, a.attname::text, pg_catalog.format_type(a.atttypid, a.atttypmod)"
+    "SELECT c.relname::text, a.attname::text, pg_catalog.format_type(a.atttypid, a.atttypmod), c.oid::text"
     " FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid"
     " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
     " WHERE a.attnum > 0 AND NOT a.attisdropped AND n.nspname = $1::text AND c.relname IN "
@@ -142,6 +142,9 @@ class PostgresTargetWriter(TargetWriter[Session, Structure, Prepared]):
     def _columns_now(self, session: Session, names: Sequence[str]) -> list[tuple[Any, ...]]:
         places = ", ".join(f"${place}::text" for place in range(2, len(names) + 2))
         return session.rows(_COLUMNS_NOW + f"({places})", [self._settings.server.schema, *names])
+
+    def _replaced(self, session: Session, tables: Sequence[str]) -> list[str]:
+        return list(tables)  # a number in the catalog is one table's alone
 
     def _tried(self, structure: Structure, rows: Any, untried: Collection[str]) -> TargetError | None:
         return refused(self._settings, structure, rows, untried)

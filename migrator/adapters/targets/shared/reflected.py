@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 
 from migrator.errors import TargetError
 from migrator.model.table import TableId
 from migrator.model.target import TargetTable
+
+_SEEN_WITHIN_S, _LOOK_AGAIN_S = 3.0, 0.05
+"""Seconds for which a table may be out of sight while somebody changes its triggers."""
 
 
 def require_tables(found: Iterable[TableId], names: Sequence[str], where: str) -> None:
@@ -30,9 +34,9 @@ def check_unchanged(known: Iterable[TargetTable], found: Sequence[Sequence[objec
 
     Args:
         known: the tables as they were read when the run began.
-        found: table, column and type of each column that is there now.
+        found: table, column and type of each column that is there now, and maybe more.
     """
-    now = {(_text(table), _text(column)): _text(kind) for table, column, kind in found}
+    now = {(_text(table), _text(column)): _text(kind) for table, column, kind, *_ in found}
     for table in known:
         if table.id.name in unseen([table.id.name], found):
             raise TargetError(
@@ -55,9 +59,23 @@ def check_unchanged(known: Iterable[TargetTable], found: Sequence[Sequence[objec
             )
 
 
+def seen_unchanged(
+    known: Sequence[TargetTable], look: Callable[[Sequence[str]], Sequence[Sequence[object]]]
+) -> Sequence[Sequence[object]]:
+    """Returns what ``look`` finds of the tables (see ``check_unchanged``), once all are seen. Raises as that does."""
+    names = [table.id.name for table in known]
+    until = time.monotonic() + _SEEN_WITHIN_S
+    while True:
+        found = look(names)
+        if not unseen(names, found) or time.monotonic() > until:
+            check_unchanged(known, found)
+            return found
+        time.sleep(_LOOK_AGAIN_S)
+
+
 def unseen(names: Iterable[str], found: Sequence[Sequence[object]]) -> set[str]:
     """Returns the tables of which no column was found. MariaDB shows none of a table while its structure changes."""
-    return set(names) - {_text(table) for table, _, _ in found}
+    return set(names) - {_text(table) for table, *_ in found}
 
 
 def _text(value: object) -> str:

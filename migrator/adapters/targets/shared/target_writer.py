@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Generic, Protocol, TypeVar
 
+from migrator.adapters.targets.shared.identities import Identities
 from migrator.adapters.targets.shared.ledger import LedgerSession, LedgerTable
 from migrator.adapters.targets.shared.prepared import WrittenTable
-from migrator.adapters.targets.shared.reflected import check_unchanged, unseen
+from migrator.adapters.targets.shared.reflected import seen_unchanged
 from migrator.adapters.targets.shared.refused import (
     ConnectionLost,
     StatementRefused,
@@ -30,9 +30,6 @@ from migrator.model.target import TargetTable
 from migrator.ports.mirror import JoinedTarget, Mirror
 from migrator.ports.target import TargetBatch, TargetRows
 from migrator.schema.acts import note_lead
-
-_SEEN_WITHIN_S, _LOOK_AGAIN_S = 3.0, 0.05
-"""Seconds for which a table may be out of sight while somebody changes its triggers."""
 
 
 class WriterSession(LedgerSession, Protocol):
@@ -63,6 +60,7 @@ class TargetWriter(ABC, Generic[SessionT, StructureT, PreparedT]):
         self._ledger = ledger
         self._step = step
         self._structures: dict[TableId, StructureT] = {}
+        self._identities = Identities()
         self._session: SessionT | None = None
         self._epoch: int | None = None
 
@@ -98,6 +96,7 @@ class TargetWriter(ABC, Generic[SessionT, StructureT, PreparedT]):
             raise self._lost(lost) from None
         if epoch != self._epoch:
             self._structures = {}  # read anew by a new leader, who may have dropped some
+            self._identities = Identities()
         self._epoch = epoch
         return taken
 
@@ -115,6 +114,12 @@ class TargetWriter(ABC, Generic[SessionT, StructureT, PreparedT]):
         epoch = self._epoch
         if epoch is None:
             raise TargetError("the ledger wasn't taken over yet", remedy="call open() before apply()")
+        self._identities.kept(lambda: self._apply(batch, epoch), self._others, self._address)
+        self._identities.wrote(rows.table.id.name for rows in batch.rows if rows.brings_rows())
+        self._after_commit(batch)
+        self._step("target.committed")
+
+    def _apply(self, batch: TargetBatch, epoch: int) -> None:
         committing, session = False, None
         with self._undone_by_failure():
             try:
@@ -133,14 +138,15 @@ class TargetWriter(ABC, Generic[SessionT, StructureT, PreparedT]):
                 self._forget()
                 if not (committing and self._committed(session, batch, epoch)):
                     raise
-        self._after_commit(batch)
-        self._step("target.committed")
 
     def fill(self, piece: Callable[[Mirror], Iterator[TargetRows]]) -> None:
         """Writes a piece of the joined targets that are being filled (see ``ports.target``)."""
         epoch = self._epoch
         if epoch is None:
             raise TargetError("the ledger wasn't taken over yet", remedy="call open() before fill()")
+        self._identities.kept(lambda: self._fill(piece, epoch), self._others, self._address)
+
+    def _fill(self, piece: Callable[[Mirror], Iterator[TargetRows]], epoch: int) -> None:
         with self._undone_by_failure():
             session = self._connected()
             held = self._ledger.known(session, self._migration)
@@ -196,7 +202,12 @@ class TargetWriter(ABC, Generic[SessionT, StructureT, PreparedT]):
 
     @abstractmethod
     def _columns_now(self, session: SessionT, names: Sequence[str]) -> list[tuple[Any, ...]]:
-        """Returns table, column and type of each column of these tables, as the batch's transaction sees them."""
+        """Returns table, column, type and the table's identity of each column of these tables, as the batch's
+        transaction sees them."""
+
+    @abstractmethod
+    def _replaced(self, session: SessionT, tables: Sequence[str]) -> list[str]:
+        """Returns, between transactions, those of some tables with other identities that surely are other ones."""
 
     @abstractmethod
     def _tried(self, structure: StructureT, rows: Any, untried: Collection[str]) -> TargetError | None:
@@ -284,15 +295,12 @@ class TargetWriter(ABC, Generic[SessionT, StructureT, PreparedT]):
         self._check_whole(session)
 
     def _check_unchanged(self, session: SessionT) -> None:
-        tables = [one.table for one in self._structures.values()]
-        names = [table.id.name for table in tables]
-        until = time.monotonic() + _SEEN_WITHIN_S
-        while tables:
-            found = self._columns_now(session, names)
-            if not unseen(names, found) or time.monotonic() > until:
-                check_unchanged(tables, found)
-                return
-            time.sleep(_LOOK_AGAIN_S)
+        if tables := [one.table for one in self._structures.values()]:
+            self._identities.compared(seen_unchanged(tables, lambda names: self._columns_now(session, names)))
+
+    def _others(self, tables: Sequence[str]) -> list[str]:
+        with self._undone_by_failure():
+            return self._replaced(self._connected(), tables)
 
     def _structure(self, table: TargetTable) -> StructureT:
         self._know([table.id])

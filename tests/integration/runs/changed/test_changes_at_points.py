@@ -144,6 +144,9 @@ def test_a_change_behind_each_point_of_joined_targets_ends_right(
 ) -> None:
     with project.config.open("a") as file:
         file.write(POINTS[point])
+    if point == "target.mirrored":  # of a change, not of a dump
+        project.run_here()
+        project.old.execute("UPDATE orders SET customer = customer + 1 WHERE id % 6 = 1")
     broken_off(project, point)
     project.old.execute(
         "DELETE FROM orders WHERE id % 9 = 0", "UPDATE orders SET customer = customer + 1 WHERE id % 4 = 1"

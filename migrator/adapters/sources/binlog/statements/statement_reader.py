@@ -14,6 +14,7 @@ from migrator.adapters.sources.binlog.statements.statements import (
     judge,
     words_of,
 )
+from migrator.adapters.sources.binlog.statements.temporary import Begun, Session, TemporaryTables
 from migrator.connections.mysql.sql import query as rows_of
 from migrator.model.table import TableId
 
@@ -54,6 +55,12 @@ def read_ways(connection: Any, database: str) -> str:
     return ", ".join(found[:5])
 
 
+def begun_now(connection: Any) -> Begun:
+    """Returns that reading begins while a connection is there."""
+    ((server, thread, at_s),) = rows_of(connection, "SELECT @@server_id, CONNECTION_ID(), UNIX_TIMESTAMP()")
+    return Begun(Session(int(server), int(thread)), int(at_s))
+
+
 class StatementReader:
     """Statements of one log.
 
@@ -62,22 +69,33 @@ class StatementReader:
         queries: reads their text.
         logs_cascades: whether the server logs the rows that foreign keys cascade to.
         ways: by what a statement elsewhere may reach our rows, when reading begins (``read_ways``).
+        begun: when reading began.
     """
 
-    def __init__(self, database: str, queries: QueryEvents, logs_cascades: bool, ways: str = ""):
+    def __init__(
+        self,
+        database: str,
+        queries: QueryEvents,
+        logs_cascades: bool,
+        ways: str = "",
+        begun: Begun | None = None,
+    ):
         self._database = database
         self._queries = queries
         self._logs_cascades = logs_cascades
         self._ways = ways
+        self._temporary = TemporaryTables(begun)
 
     def file(self, event: Event) -> None:
         """The format description of a file."""
         self._queries.file(event)
+        self._temporary.file(event)
 
     def read(self, event: Event, captured: IsCaptured) -> tuple[QueryText, Statement]:
         """A statement and what it means. ``captured``: which tables are."""
         query = self._queries.query(event)
-        statement = judge(query, self._database, captured, self._logs_cascades, self._ways)
+        found = judge(query, self._database, captured, self._logs_cascades, self._ways)
+        statement = self._temporary.judged(event, query, found, captured)
         if not statement.refused and not self._ways:
             self._follow(query, captured)
         return query, statement

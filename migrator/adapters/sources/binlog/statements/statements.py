@@ -366,7 +366,7 @@ def _altered(cursor: Words, captured: IsCaptured, logs_cascades: bool) -> Statem
     ignoring = "IGNORE" in [word.upper() for word in cursor.words[: cursor.at]]
     table = cursor.table()
     known = captured(table) if table is not None else None
-    new = _new_name(cursor)
+    new = new_name(cursor)
     if new is not None and (renamed := _emptied([table, new], "ALTER TABLE ... RENAME", captured)).refused:
         return renamed
     if known is None:
@@ -389,7 +389,7 @@ def _altered(cursor: Words, captured: IsCaptured, logs_cascades: bool) -> Statem
     return Statement(StatementKind.ALTERED, "", (known,), indexes, why, columns, merely)
 
 
-def _new_name(cursor: Words) -> TableId | None:
+def new_name(cursor: Words) -> TableId | None:
     """The name that the rest of an ALTER TABLE gives its table; of the default database where it names none."""
     for at in range(cursor.at, len(cursor.words)):
         rest = Words(cursor.words[at:], cursor.database)

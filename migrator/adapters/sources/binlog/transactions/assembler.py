@@ -13,7 +13,7 @@ from enum import Enum, auto
 from itertools import chain
 
 from migrator.adapters.sources.binlog.events import events
-from migrator.adapters.sources.binlog.events.events import Event, of_its_thread
+from migrator.adapters.sources.binlog.events.events import Event
 from migrator.adapters.sources.binlog.events.payload import payload_events
 from migrator.adapters.sources.binlog.events.table_map import table_of
 from migrator.adapters.sources.binlog.place.track import Opening, Track
@@ -322,7 +322,7 @@ class TransactionAssembler:
         statement = self._tables.judged(statement, self._track)
         kind = statement.kind
         alone = self._opening is not None and not self._begun  # as every statement that commits by itself
-        if statement.refused and not (alone and kind is StatementKind.TRUNCATED and not of_its_thread(event)):
+        if statement.refused and not (alone and kind is StatementKind.TRUNCATED):
             replaced = replaced_by(statement, self._tables.names())
             raise refusals.refused_statement(statement, replaced, query.text)
         if kind is StatementKind.BEGIN:

@@ -34,7 +34,11 @@ from migrator.adapters.sources.binlog.rows.charsets import Charsets
 from migrator.adapters.sources.binlog.rows.dialect import Dialect
 from migrator.adapters.sources.binlog.statements.query_event import QueryEvents
 from migrator.adapters.sources.binlog.statements.refusals import undecided_at_start
-from migrator.adapters.sources.binlog.statements.statement_reader import StatementReader, read_ways
+from migrator.adapters.sources.binlog.statements.statement_reader import (
+    StatementReader,
+    begun_now,
+    read_ways,
+)
 from migrator.adapters.sources.binlog.tables.captured_tables import CapturedTables, CatalogTable
 from migrator.adapters.sources.binlog.tables.former_tables import last_replaced, pass_former
 from migrator.adapters.sources.binlog.tables.noted import (
@@ -128,6 +132,7 @@ class BinlogReader(ABC):
             logged = server.logs_cascades
             found = ForeignKeys() if logged else read_cascading(connection, self._source.server.database)
             ways = read_ways(connection, self._source.server.database)
+            begun = begun_now(connection)
         guard = CascadeGuard(found, list(known), server.charsets, self._dialect, fold_case)
         if after is None:
             begin = remembering(
@@ -150,7 +155,7 @@ class BinlogReader(ABC):
 
         def statements() -> StatementReader:
             queries = QueryEvents(server.charsets, self._dialect.mariadb)
-            return StatementReader(self._source.server.database, queries, server.logs_cascades, ways)
+            return StatementReader(self._source.server.database, queries, server.logs_cascades, ways, begun)
 
         pass_former(
             self._notes, tables, end.order, lambda: self._last_replaced(begin, end, statements(), tables)
