@@ -72,7 +72,7 @@ class MysqlTargetWriter(TargetWriter[Session, Structure, Prepared]):
 
     def holds(self, table: TargetTable) -> Mapping[str, Sequence[Rule]]:
         """Returns the rules for each column's values (see ``ports.target``)."""
-        return holds(self._structure(table))
+        return holds(self._settings, self._structure(table))
 
     def _upgrade(self) -> None:
         upgrade_target(self._settings.engine())

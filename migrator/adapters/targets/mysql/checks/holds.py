@@ -6,9 +6,20 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
+from migrator.adapters.targets.mysql.reflect import catalog
+from migrator.adapters.targets.mysql.settings import MysqlTarget
 from migrator.adapters.targets.mysql.structure import Storage, Structure
+from migrator.model.conditions import rules_of
 from migrator.model.fit import Limit, Rule
 
+_CONDITIONS = {
+    "mysql": "SELECT c.CHECK_CLAUSE FROM information_schema.TABLE_CONSTRAINTS t"
+    " JOIN information_schema.CHECK_CONSTRAINTS c"
+    " ON c.CONSTRAINT_SCHEMA = t.CONSTRAINT_SCHEMA AND c.CONSTRAINT_NAME = t.CONSTRAINT_NAME"
+    " WHERE t.TABLE_SCHEMA = %s AND t.TABLE_NAME = %s AND t.CONSTRAINT_TYPE = 'CHECK' AND t.ENFORCED = 'YES'",
+    "mariadb": "SELECT CHECK_CLAUSE FROM information_schema.CHECK_CONSTRAINTS"
+    " WHERE CONSTRAINT_SCHEMA = %s AND TABLE_NAME = %s",
+}
 _INTEGERS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 _TEXT_OCTETS = {"tinytext": 255, "text": 65_535, "mediumtext": 2**24 - 1}
 _BLOB_OCTETS = {"tinyblob": 255, "blob": 65_535, "mediumblob": 2**24 - 1}
@@ -23,9 +34,17 @@ _WHOLE_SETS = frozenset({"utf8mb4", "utf16", "utf32", "utf16le", "gb18030", "bin
 """Character sets that have every letter."""
 
 
-def holds(structure: Structure) -> Mapping[str, Sequence[Rule]]:
-    """Returns the rules of each column by its name."""
-    return {one.column.name: tuple(_rules(one)) for one in structure.storage}
+def holds(settings: MysqlTarget, structure: Structure) -> Mapping[str, Sequence[Rule]]:
+    """Returns the rules of each column by its name. Raises ``ConnectionFailed``."""
+    table = structure.table.id
+    with catalog(settings) as session:
+        found = session.rows(_CONDITIONS[settings.server.kind], [table.schema, table.name])
+    conditions = [str(condition) for (condition,) in found]
+    return {
+        name: (*_rules(one), *(rule for condition in conditions for rule in rules_of(condition, name)))
+        for one in structure.storage
+        for name in (one.column.name,)
+    }
 
 
 def _rules(storage: Storage) -> Iterator[Rule]:

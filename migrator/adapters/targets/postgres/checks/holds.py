@@ -9,13 +9,32 @@ from typing import Any, LiteralString
 
 import psycopg
 
+from migrator.adapters.targets.postgres.rows.merge import qualified
 from migrator.adapters.targets.postgres.structure import Storage, Structure
+from migrator.model.conditions import rules_of
 from migrator.model.fit import Limit, Rule
 
 _LABELS: LiteralString = (
     "SELECT enumlabel::text FROM pg_catalog.pg_enum"
     " WHERE enumtypid = %s::text::regtype ORDER BY enumsortorder"
 )
+_CONDITIONS: LiteralString = """
+SELECT a.attname::text, pg_catalog.pg_get_constraintdef(c.oid), ''
+FROM pg_catalog.pg_constraint c
+JOIN pg_catalog.pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = c.conkey[1]
+WHERE c.contype = 'c' AND pg_catalog.cardinality(c.conkey) = 1 AND c.conrelid = %(table)s::text::regclass
+UNION ALL
+SELECT a.attname::text, pg_catalog.pg_get_constraintdef(c.oid), 'VALUE'
+FROM pg_catalog.pg_attribute a, LATERAL (
+    WITH RECURSIVE up AS (
+        SELECT a.atttypid AS domain
+        UNION ALL
+        SELECT t.typbasetype FROM pg_catalog.pg_type t JOIN up ON t.oid = up.domain WHERE t.typbasetype <> 0
+    ) SELECT domain FROM up) up
+JOIN pg_catalog.pg_constraint c ON c.contypid = up.domain AND c.contype = 'c'
+WHERE a.attrelid = %(table)s::text::regclass AND a.attnum > 0 AND NOT a.attisdropped
+"""
+"""Conditions of single columns and of their domains, and by what name they call the value."""
 _INTEGERS = {"int2": 16, "int4": 32, "int8": 64}
 _TEXTS = frozenset({"text", "varchar", "bpchar", "name", "enum", "json", "jsonb", "xml", "citext", ""})
 _SECONDS = frozenset({"timetz", "interval", "timestamp", "timestamptz"})
@@ -27,7 +46,12 @@ _FLOAT_DIGITS = {"float4": 6, "float8": 15}
 
 def holds(connection: psycopg.Connection[Any], structure: Structure) -> Mapping[str, Sequence[Rule]]:
     """Returns the rules of each column by its name."""
-    return {one.column.name: tuple(_rules(connection, one)) for one in structure.storage}
+    found = {one.column.name: [*_rules(connection, one)] for one in structure.storage}
+    place = {"table": qualified(structure.table.id)}
+    for column, condition, name in connection.execute(_CONDITIONS, place).fetchall():
+        if column in found:
+            found[column] += rules_of(condition, name or column)
+    return found
 
 
 def _rules(connection: psycopg.Connection[Any], storage: Storage) -> Iterator[Rule]:

@@ -1,0 +1,216 @@
+"""CHECK conditions of one column, as servers print them, as rules for its values. Pure.
+
+Comparisons with numbers and lists of texts, tied by AND, are read; what is anything else gives no rule, and is tried
+on a sample only. A rule may suspect too much: the target decides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from decimal import Context, Decimal
+
+from migrator.model.fit import Limit, Rule
+
+_WORD = re.compile(
+    r"""'(?:[^']|'')*' | "(?:[^"]|"")*" | `(?:[^`]|``)*` | \d+(?:\.\d+)?(?:e[+-]?\d+)? | [^\W\d][\w$]*
+    | <= | >= | <> | != | :: | \S""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_CAST = re.compile(r"^(character|bit|double|timestamp|time)$")
+_OF_CASTS = frozenset({"varying", "precision", "without", "with", "time", "zone"})
+_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+_FARTHEST = Decimal("1E+60")
+_NEAR = Decimal("1E-20")
+"""So near to a bound that a condition leaves out by itself, the value at the bound is suspected, too."""
+_EXACTLY = Context(prec=60)
+_LENGTHS = {
+    "char_length": Limit.CHARACTERS,
+    "character_length": Limit.CHARACTERS,
+    "length": Limit.CHARACTERS,
+    "octet_length": Limit.OCTETS,
+}
+"""MySQL's ``length`` counts bytes, PostgreSQL's doesn't; MySQL quotes names by backticks."""
+
+
+class _Other(Exception):
+    """The condition is of another kind."""
+
+
+def rules_of(condition: str, column: str) -> tuple[Rule, ...]:
+    """Returns the rules that a condition sets for a column's values; none where it is of another kind.
+
+    Args:
+        condition: as PostgreSQL, MySQL or MariaDB prints it, with or without ``CHECK``.
+        column: its name; ``VALUE`` in a domain's condition.
+    """
+    try:
+        words = _plain(_WORD.findall(condition.replace("\\'", "'")))
+        if words and words[0].upper() == "CHECK":
+            words = words[1 : _closing(words, 1) + 1]  # what follows is NOT VALID and the like
+        return tuple(_all(_bare(words), column))
+    except (_Other, IndexError):
+        return ()
+
+
+def _plain(words: Sequence[str]) -> list[str]:
+    """The words without casts, and without names of character sets before texts."""
+    found: list[str] = []
+    at = 0
+    while at < len(words):
+        word = words[at]
+        if word == "::":
+            at = _behind_cast(words, at + 1)
+            continue
+        if not (word.startswith("_") and words[at + 1 : at + 2] and words[at + 1][0] == "'"):
+            found.append(word)
+        at += 1
+    return found
+
+
+def _behind_cast(words: Sequence[str], at: int) -> int:
+    several = _CAST.match(words[at]) is not None
+    at += 1
+    while several and at < len(words) and words[at] in _OF_CASTS:
+        at += 1
+    if words[at : at + 1] == ["."]:
+        at += 2
+    for opening, closing in (("(", ")"), ("[", "]")):
+        if words[at : at + 1] == [opening]:
+            at = words.index(closing, at) + 1
+    return at
+
+
+def _bare(words: Sequence[str]) -> list[str]:
+    """Without parentheses around everything, or around single words that no function has before them."""
+    found = list(words)
+    at = 0
+    while at + 2 < len(found):
+        alone = found[at] == "(" and found[at + 2] == ")"
+        if alone and not (
+            at and re.match(r"\w", found[at - 1]) and found[at - 1].upper() not in ("AND", "CHECK")
+        ):
+            found[at : at + 3] = [found[at + 1]]
+            at = max(0, at - 1)
+        else:
+            at += 1
+    while found and found[0] == "(" and _closing(found, 0) == len(found) - 1:
+        found = found[1:-1]
+    return found
+
+
+def _closing(words: Sequence[str], at: int) -> int:
+    depth = 0
+    for place in range(at, len(words)):
+        depth += (words[place] in "([") - (words[place] in ")]")
+        if not depth:
+            return place
+    raise _Other
+
+
+def _all(words: Sequence[str], column: str) -> list[Rule]:
+    """The rules of parts that AND ties together; that of BETWEEN isn't one of those."""
+    parts: list[list[str]] = [[]]
+    depth, between = 0, False
+    for word in words:
+        depth += (word in "([") - (word in ")]")
+        upper = word.upper()
+        if not depth and upper in ("OR", "NOT", "XOR", "IS", "CASE"):
+            raise _Other
+        if not depth and upper == "AND" and not between:
+            parts.append([])
+            continue
+        between = (between or (upper == "BETWEEN" and not depth)) and not (upper == "AND" and not depth)
+        parts[-1].append(word)
+    if len(parts) == 1:
+        return [_one(parts[0], column)]
+    found: list[Rule] = []
+    for part in parts:
+        with suppress(_Other, IndexError):  # each of them holds, whatever the others say
+            found += _all(_bare(part), column)
+    return found
+
+
+def _one(words: list[str], column: str) -> Rule:
+    limit = _LENGTHS.get(words[0].lower())
+    if limit is None:
+        return _compared(words, column)
+    if words[1] != "(" or words[3] != ")" or not _is(words[2], column):
+        raise _Other
+    rule = _compared(["VALUE", *words[4:]], "VALUE")
+    most = rule.bounds[1] if rule.limit is Limit.RANGE else None
+    if not isinstance(most, Decimal) or not 0 <= most < _FARTHEST:
+        raise _Other
+    bytes_too = words[0].lower() == "length" and words[2].startswith("`")
+    return Rule(Limit.OCTETS if bytes_too else limit, (int(most),))
+
+
+def _compared(words: list[str], column: str) -> Rule:
+    if not _is(words[0], column):
+        number, at = _number(words, 0)
+        if words[at] in _FLIPPED and _is(words[at + 1], column) and len(words) == at + 2:
+            return _range(_FLIPPED[words[at]], number)
+        raise _Other
+    word = words[1].upper()
+    if word == "BETWEEN":
+        least, at = _number(words, 2)
+        if words[at].upper() != "AND":
+            raise _Other
+        most, at = _number(words, at + 1)
+        return _ended(words, at, Rule(Limit.RANGE, (least, most)))
+    if word == "IN":
+        return Rule(Limit.MEMBERS, _texts(words[2:], "(", ")"))
+    if word == "=" and words[2].upper() == "ANY":
+        inner = _bare(words[3:])
+        return Rule(Limit.MEMBERS, _texts(inner[1:], "[", "]")) if inner[0].upper() == "ARRAY" else _other()
+    if word == "=" and words[2].startswith("'"):
+        return _ended(words, 3, Rule(Limit.MEMBERS, (_text(words[2]),)))
+    number, at = _number(words, 2)
+    return _ended(words, at, _range(word, number))
+
+
+def _range(sign: str, number: Decimal) -> Rule:
+    bounds = {
+        ">": (_EXACTLY.add(number, _NEAR), _FARTHEST),
+        ">=": (number, _FARTHEST),
+        "<": (-_FARTHEST, _EXACTLY.subtract(number, _NEAR)),
+        "<=": (-_FARTHEST, number),
+        "=": (number, number),
+    }
+    return Rule(Limit.RANGE, bounds[sign]) if sign in bounds else _other()
+
+
+def _number(words: Sequence[str], at: int) -> tuple[Decimal, int]:
+    sign = -1 if words[at] == "-" else 1
+    at += sign < 0
+    word = words[at].strip("'")
+    if not re.fullmatch(r"-?\d+(\.\d+)?(e[+-]?\d+)?", word, re.IGNORECASE):
+        raise _Other
+    return sign * Decimal(word), at + 1
+
+
+def _texts(words: Sequence[str], opening: str, closing: str) -> tuple[str, ...]:
+    if words[0] != opening or words[-1] != closing or set(words[2:-1:2]) - {","}:
+        raise _Other
+    return tuple(_text(word) for word in words[1:-1:2])
+
+
+def _text(word: str) -> str:
+    if not word.startswith("'"):
+        raise _Other
+    return word[1:-1].replace("''", "'")
+
+
+def _is(word: str, column: str) -> bool:
+    quoted = word[0] in '`"'
+    name = word[1:-1].replace(word[0] * 2, word[0]) if quoted else word
+    return name == column
+
+
+def _ended(words: Sequence[str], at: int, rule: Rule) -> Rule:
+    return rule if len(words) == at else _other()
+
+
+def _other() -> Rule:
+    raise _Other
