@@ -38,6 +38,40 @@ LIVE, ALONE = "integration/", "unit/"
 DUMP = r"migrator dump start|dump (of|these) |rows (of a row-wise target come|read)|^restart the dump"
 KINDS = (
     Kind(
+        "put back what was changed",
+        r"put source\.text_columns back|put the row back|Or put back what was changed|put the other one back",
+        (
+            LIVE + "runs/changed/test_put_back.py::test_a_mapping_that_is_put_back_goes_on",
+            LIVE + "runs/changed/test_put_back.py::test_the_ledgers_row_that_is_put_back_goes_on",
+            LIVE + "sources/postgres/test_postgres_values.py::"
+            "test_another_choice_of_text_columns_stops_a_migration_that_has_begun",
+            LIVE + "sources/postgres/tables/test_postgres_identity.py::"
+            "test_a_table_without_its_name_stops_and_once_it_has_it_again_no_change_is_lost",
+        ),
+    ),
+    Kind(
+        "give a table of the target its name back, or have it filled",
+        r"the next start says how it gets all rows",
+        (
+            LIVE + "runs/changed/test_replaced_targets.py::test_one_that_gets_its_name_back_goes_on",
+            LIVE + "runs/changed/test_replaced_targets.py::"
+            "test_one_that_is_made_again_while_we_run_gets_no_row_until_it_gets_all",
+        ),
+    ),
+    Kind(
+        "name a value",
+        r"name the value with values=",
+        (
+            LIVE + "runs/changed/test_put_back.py::"
+            "test_a_value_that_is_named_with_values_or_a_lambda_is_taken",
+        ),
+    ),
+    Kind(
+        "give a table of the target a key",
+        r"ADD PRIMARY KEY \(\.\.\.\)(:| or|, or)|add a primary key, or a unique index on NOT NULL columns",
+        (LIVE + "runs/changed/test_put_back.py::test_a_table_without_a_key_is_written_once_it_has_one",),
+    ),
+    Kind(
         "look how a cut-over stands, or plan it",
         r"migrator cutover|accept it first",
         (LIVE + "cutover/test_cutover.py::test_what_cannot_be_done_now_is_refused_by_name",),

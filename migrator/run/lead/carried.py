@@ -134,13 +134,7 @@ def carry_over(
         tuple(sorted(pair for pair in every if pair not in waits)),
         tuple(sorted((name, table, request) for (name, table), request in waits.items())),
         _written_so_far(applied.mapped or (), mapped, anew),
-        (
-            *(_doubtful(name, found) for name, found in sorted(compared.items()) if found.doubt),
-            *(
-                _altered(name)
-                for name in sorted({*_otherwise(applied.mapped or (), mapped, joined)} - replaced)
-            ),
-        ),
+        _warnings(compared, {*_otherwise(applied.mapped or (), mapped, joined)} - replaced),
     )
 
 
@@ -201,11 +195,15 @@ def _doubtful(name: str, found: Differing) -> str:
     )
 
 
-def _altered(name: str) -> str:
-    return (
+def _warnings(compared: Mapping[str, Differing], altered: set[str]) -> tuple[str, ...]:
+    """``altered``: targets whose tables may have been, or may be other ones."""
+    doubtful = (_doubtful(name, found) for name, found in sorted(compared.items()) if found.doubt)
+    moved = (
         f"the table of {name} was altered since rows of it were applied, or is another one with rows: the server"
         " doesn't tell. `migrator verify` tells whether they are right"
+        for name in sorted(altered)
     )
+    return (*doubtful, *moved)
 
 
 def mapped_now(

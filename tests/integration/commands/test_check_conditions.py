@@ -35,6 +35,8 @@ CONDITIONS = {
 def project_of(folder: Path, old: Database, new: Database) -> Project:
     """The last rows hold what the target doesn't take."""
     old.execute("CREATE TABLE pay (id int PRIMARY KEY, amount int, state varchar(10), note varchar(20))")
+    if old.kind == "postgresql":
+        old.execute("ALTER TABLE pay REPLICA IDENTITY FULL")
     rows = ", ".join(f"({number}, {number}, 'new', 'x')" for number in range(1, ROWS + 1))
     old.execute(f"INSERT INTO pay VALUES {rows}")
     conditions = ", ".join(f"CHECK ({condition})" for condition, *_ in CONDITIONS.values())

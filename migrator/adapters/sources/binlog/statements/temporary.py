@@ -28,7 +28,7 @@ from migrator.adapters.sources.binlog.statements.statements import (
 from migrator.model.table import TableId
 
 _CREATED_AT = slice(52, 56)
-"""In a format description: when its server was started, where the file is the first one since; else zeros."""
+"""The place in a format description of the second at which the server was started; zeros in later files."""
 
 
 class Session(NamedTuple):
@@ -117,8 +117,8 @@ class TemporaryTables:
                 cursor.at += 1
         if cursor.skip("CREATE TEMPORARY TABLE", "CREATE OR REPLACE TEMPORARY TABLE"):
             cursor.skip("IF NOT EXISTS")
-            made = named(cursor.table())
-            self._open.setdefault(session, set()).update({made} if made is not None else ())
+            table = named(cursor.table())
+            self._open.setdefault(session, set()).update({table} if table is not None else ())
         elif cursor.skip("DROP TEMPORARY TABLE", "DROP TEMPORARY TABLES"):
             cursor.skip("IF EXISTS")
             has -= {named(table) for table in table_list(cursor)}

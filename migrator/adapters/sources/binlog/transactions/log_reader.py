@@ -131,8 +131,7 @@ class BinlogReader(ABC):
             end = self._log_end(connection)
             logged = server.logs_cascades
             found = ForeignKeys() if logged else read_cascading(connection, self._source.server.database)
-            ways = read_ways(connection, self._source.server.database)
-            begun = begun_now(connection)
+            ways, begun = read_ways(connection, self._source.server.database), begun_now(connection)
         guard = CascadeGuard(found, list(known), server.charsets, self._dialect, fold_case)
         if after is None:
             begin = remembering(

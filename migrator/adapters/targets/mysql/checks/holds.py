@@ -9,7 +9,7 @@ from decimal import Decimal
 from migrator.adapters.targets.mysql.reflect import catalog
 from migrator.adapters.targets.mysql.settings import MysqlTarget
 from migrator.adapters.targets.mysql.structure import Storage, Structure
-from migrator.model.conditions import rules_of
+from migrator.adapters.targets.shared.conditions import rules_of
 from migrator.model.fit import Limit, Rule
 
 _CONDITIONS = {

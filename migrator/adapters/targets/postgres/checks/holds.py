@@ -11,7 +11,7 @@ import psycopg
 
 from migrator.adapters.targets.postgres.rows.merge import qualified
 from migrator.adapters.targets.postgres.structure import Storage, Structure
-from migrator.model.conditions import rules_of
+from migrator.adapters.targets.shared.conditions import rules_of
 from migrator.model.fit import Limit, Rule
 
 _LABELS: LiteralString = (

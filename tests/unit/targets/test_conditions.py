@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from migrator.model.conditions import rules_of
+from migrator.adapters.targets.shared.conditions import rules_of
 from migrator.model.fit import Limit
 
 POSITIVE = (Decimal("1E-20"), Decimal("1E+60"))

@@ -23,7 +23,7 @@ _OF_CASTS = frozenset({"varying", "precision", "without", "with", "time", "zone"
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 _FARTHEST = Decimal("1E+60")
 _NEAR = Decimal("1E-20")
-"""So near to a bound that a condition leaves out by itself, the value at the bound is suspected, too."""
+"""Distance to a bound that a condition leaves out by itself: the value at the bound is suspected, too."""
 _EXACTLY = Context(prec=60)
 _LENGTHS = {
     "char_length": Limit.CHARACTERS,
@@ -83,7 +83,7 @@ def _behind_cast(words: Sequence[str], at: int) -> int:
 
 
 def _bare(words: Sequence[str]) -> list[str]:
-    """Without parentheses around everything, or around single words that no function has before them."""
+    """The words, freed of parentheses around all of them, or around one that no function has before it."""
     found = list(words)
     at = 0
     while at + 2 < len(found):
