@@ -21,8 +21,9 @@ _WORD = re.compile(
 _CAST = re.compile(r"^(character|bit|double|timestamp|time)$")
 _OF_CASTS = frozenset({"varying", "precision", "without", "with", "time", "zone"})
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
-_FARTHEST = Decimal("1E+60")
-_NEAR = Decimal("1E-20")
+_FARTHEST = Decimal(10**40)
+"""Bounds are printed without exponents: MySQL compares with those as floating-point numbers, and rounds."""
+_NEAR = Decimal("0.000001")
 """Distance to a bound that a condition leaves out by itself: the value at the bound is suspected, too."""
 _EXACTLY = Context(prec=60)
 _LENGTHS = {
