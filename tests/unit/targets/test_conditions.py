@@ -26,7 +26,7 @@ POSITIVE = (Decimal("0.000001"), FAR)
             "a",
             [
                 (Limit.RANGE, (Decimal(-5), FAR)),
-                (Limit.RANGE, (-FAR, Decimal("9.999999"))),
+                (Limit.RANGE, (FAR.copy_negate(), Decimal("9.999999"))),
             ],
         ),
         (

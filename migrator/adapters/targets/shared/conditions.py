@@ -175,8 +175,8 @@ def _range(sign: str, number: Decimal) -> Rule:
     bounds = {
         ">": (_EXACTLY.add(number, _NEAR), _FARTHEST),
         ">=": (number, _FARTHEST),
-        "<": (-_FARTHEST, _EXACTLY.subtract(number, _NEAR)),
-        "<=": (-_FARTHEST, number),
+        "<": (_FARTHEST.copy_negate(), _EXACTLY.subtract(number, _NEAR)),
+        "<=": (_FARTHEST.copy_negate(), number),
         "=": (number, number),
     }
     return Rule(Limit.RANGE, bounds[sign]) if sign in bounds else _other()
