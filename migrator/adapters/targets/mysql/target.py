@@ -39,10 +39,11 @@ from migrator.schema import MYSQL_LEDGER, upgrade_target
 _WHOLE = "migrator_whole"
 _OLDER_EPOCHS = 100
 _COLUMNS_NOW = (
-    "SELECT c.table_name, c.column_name, c.column_type, t.create_time FROM information_schema.columns c"
-    " JOIN information_schema.tables t ON t.table_schema = c.table_schema AND t.table_name = c.table_name"
-    " WHERE c.table_schema = %s AND c.table_name IN %s AND t.table_schema = %s AND t.table_name IN %s"
+    "SELECT table_name, column_name, column_type FROM information_schema.columns"
+    " WHERE table_schema = %s AND table_name IN %s"
 )
+# One table each: of several in a list MariaDB opens all tables of the database.
+_MADE_AT = "SELECT table_name, create_time FROM information_schema.tables WHERE table_schema = %s AND table_name = %s"
 _TRIGGERS_NOW = (
     "SELECT event_object_table, trigger_name FROM information_schema.triggers"
     " WHERE event_object_schema = %s AND event_object_table IN %s ORDER BY 1, 2"
@@ -110,8 +111,11 @@ class MysqlTargetWriter(TargetWriter[Session, Structure, Prepared]):
         return found
 
     def _columns_now(self, session: Session, names: Sequence[str]) -> list[tuple[Any, ...]]:
-        place = [self._settings.server.database, list(names)]
-        return session.rows(_COLUMNS_NOW, [*place, *place])
+        database = self._settings.server.database
+        places = [place for name in names for place in (database, name)]
+        times = dict(session.rows(" UNION ALL ".join([_MADE_AT] * len(names)), places))
+        columns = session.rows(_COLUMNS_NOW, [database, list(names)])
+        return [(*column, times.get(column[0])) for column in columns]
 
     def _replaced(self, session: Session, tables: Sequence[str]) -> list[str]:
         """An ALTER moves the time at which a table was made, too; but it leaves the rows."""

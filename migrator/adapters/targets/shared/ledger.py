@@ -138,6 +138,14 @@ class LedgerTable:
         )
 
 
+REMEDY_OF_OTHERS = (
+    ": its rows would stay beside the migrated ones. If this migration has run before, its ledger's row is lost:"
+    " leave the rows, and put the row back as a backup of the target has it; else start the migration anew"
+    " (docs/how-to/start-anew.md)"
+)
+"""The end of a remedy for a table with rows that no ledger accounts for."""
+
+
 def _lost_row(migration: str, ledger: str) -> TargetError:
     """Nobody knows then what is in the target: a dump over it would leave rows that are gone from the source."""
     return TargetError(

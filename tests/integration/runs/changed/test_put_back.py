@@ -13,6 +13,7 @@ from scenarios.bench.orders.old_schema import create
 from tests.integration import run_project
 from tests.integration.run_project import Project, scenario_database
 from tests.integration.runs.changed.test_late_targets import EXPECTED, LATE, MADE, mapped
+from tests.integration.runs.changed.test_replaced_targets import SMALL, meddled
 from tests.servers import Database
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
@@ -40,7 +41,7 @@ GROUPED_BY_A_NAME = GROUPED.replace('"orders.weight"', 'lambda orders: [orders.w
 
 
 def project_of(folder: Path, old: Database, new: Database) -> Project:
-    create(scenario_database(old), 60)
+    create(scenario_database(old), 200)
     return run_project.make(folder, old, new)
 
 
@@ -85,16 +86,31 @@ def test_a_mapping_that_is_put_back_goes_on(
     assert right(project, "late", EXPECTED["late"])
 
 
+BACKUP = ("CREATE TABLE backup AS SELECT * FROM migrator.ledger", "DELETE FROM migrator.ledger")
+PUT_BACK = (
+    "DELETE FROM migrator.ledger",
+    "INSERT INTO migrator.ledger SELECT * FROM backup",
+    "DROP TABLE backup",
+)
+
+
 def test_the_ledgers_row_that_is_put_back_goes_on(
     tmp_path: Path, old_pg: Database, new_pg: Database, spark: SparkSession
 ) -> None:
+    """Lost while we run, and while we are stopped: rows that are there must not be removed then."""
     project = project_of(tmp_path / "project", old_pg, new_pg)
+    project.config.write_text(project.config.read_text() + SMALL)
+    with pytest.raises(TargetError, match="ledger has no row for migration orders") as caught:
+        meddled(project, lambda project: project.new.execute(*BACKUP))
+    assert "put the row back as a backup of the target has it" in caught.value.remedy
+    new_pg.execute(*PUT_BACK)
     project.run_here()
-    new_pg.execute("CREATE TABLE backup AS SELECT * FROM migrator.ledger", "DELETE FROM migrator.ledger")
+    assert project.differences() == []
+    new_pg.execute(*BACKUP)
     old_pg.execute("DELETE FROM orders WHERE id % 2 = 0")
-    error = refused(project, "the target's ledger has no row for migration orders")
-    assert "put the row back as a backup of the target has it" in error.remedy
-    new_pg.execute("DELETE FROM migrator.ledger", "INSERT INTO migrator.ledger SELECT * FROM backup")
+    error = refused(project, "the ledger says that nothing was applied yet")
+    assert "If this migration has run before, its ledger's row is lost: leave the rows" in error.remedy
+    new_pg.execute(*PUT_BACK)
     project.run_here()
     assert project.differences() == []
 
@@ -129,6 +145,7 @@ def test_a_value_that_is_named_with_values_or_a_lambda_is_taken(
 ) -> None:
     old_pg.execute(
         "CREATE TABLE kind (id int PRIMARY KEY, weight double precision, name text)",
+        "ALTER TABLE kind REPLICA IDENTITY FULL",
         "INSERT INTO kind VALUES (1, 0.25, 'light'), (2, 1.5, 'heavy')",
     )
     project = project_of(tmp_path / "project", old_pg, new_maria)
@@ -169,7 +186,7 @@ def test_a_table_without_a_key_is_written_once_it_has_one(
     project = project_of(tmp_path / "project", old_pg, request.getfixturevalue(kind))
     mapped(project, LATE)
     project.new.execute("CREATE TABLE late (id bigint, customer bigint, UNIQUE (id))")
-    error = refused(project, "")
+    error = refused(project, ".")
     assert isinstance(error, PreflightError | TargetError)
     capfd.readouterr()
     assert project.command("check", "--value-seconds", "0") == 2

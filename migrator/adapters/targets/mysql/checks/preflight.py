@@ -15,6 +15,7 @@ from migrator.adapters.targets.mysql.rows.merge import columns, qualified, quote
 from migrator.adapters.targets.mysql.settings import MysqlTarget
 from migrator.adapters.targets.mysql.structure import Structure
 from migrator.adapters.targets.mysql.types import WRITTEN
+from migrator.adapters.targets.shared.ledger import REMEDY_OF_OTHERS
 from migrator.model.finding import Finding
 from migrator.model.grants import NOTHING_BESIDE, Beside
 from migrator.model.table import TableId
@@ -197,6 +198,6 @@ def _not_empty(session: Catalog, structures: list[Structure]) -> list[Finding]:
         ((count,),) = session.rows(f"SELECT COUNT(*) FROM {name}")
         if count:
             problem = f"the table holds {count} rows, but the ledger says that nothing was applied yet"
-            remedy = f"DELETE FROM {name}: its rows would stay beside the migrated ones"
+            remedy = f"DELETE FROM {name}{REMEDY_OF_OTHERS}"
             findings.append(Finding("not_empty", str(structure.table.id), problem, remedy))
     return findings

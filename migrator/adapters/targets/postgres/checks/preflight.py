@@ -16,6 +16,7 @@ from migrator.adapters.targets.postgres.rows.order import cycles
 from migrator.adapters.targets.postgres.rows.writer import relax_grant
 from migrator.adapters.targets.postgres.settings import PostgresTarget
 from migrator.adapters.targets.postgres.structure import Structure
+from migrator.adapters.targets.shared.ledger import REMEDY_OF_OTHERS
 from migrator.model.finding import Finding
 from migrator.model.grants import NOTHING_BESIDE, Beside
 from migrator.model.table import TableId
@@ -259,6 +260,6 @@ def _not_empty(
             continue  # reported as a missing grant
         if row is not None and row[0]:
             problem = f"the table holds {row[0]} rows, but the ledger says that nothing was applied yet"
-            remedy = f"TRUNCATE {qualified(table)}: its rows would stay beside the migrated ones"
+            remedy = f"TRUNCATE {qualified(table)}{REMEDY_OF_OTHERS}"
             findings.append(Finding("not_empty", str(table), problem, remedy))
     return findings
