@@ -74,7 +74,7 @@ def running(project: Project) -> Iterator[subprocess.Popen[str]]:
     process = project.process("run", "--plain")
     try:
         settings = configuration.load(project.config)
-        await_true(lambda: _leads(settings), "the run leads")
+        await_true(lambda: leads(settings), "the run leads")
         if project.old.kind == "postgresql":
             await_true(lambda: project.old.query(STREAMING)[0][0] == 1, "the log is read", 240)
         yield process
@@ -84,7 +84,8 @@ def running(project: Project) -> Iterator[subprocess.Popen[str]]:
     assert process.returncode == 0, output
 
 
-def _leads(settings: configuration.Settings) -> bool:
+def leads(settings: configuration.Settings) -> bool:
+    """Whether a run of this project answers requests."""
     try:
         return bool(wiring_repair.running_leader(settings))
     except RequestError:

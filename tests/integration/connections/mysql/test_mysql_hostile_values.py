@@ -18,8 +18,10 @@ from migrator.connections.mysql.connection import Connection
 from migrator.errors import MigratorError
 from migrator.model.event import MarkKind
 from tests import servers
+from tests.drawn import seeds
 from tests.integration.binlog_engine import BinlogEngine
 from tests.integration.binlog_reading import make_watermark_table, read_to, source_of
+from tests.integration.connections.mysql.every_setting import drawn_of_all
 from tests.integration.connections.mysql.mysql_settings import drawn, hostile, plain_user
 from tests.integration.target_bench_mysql import bench, ints
 from tests.servers import Database, MariaDBServer, fresh_database
@@ -32,7 +34,7 @@ from verify.tables.hashed_by_servers.text_hash import Cell, select_in_mysql
 
 pytestmark = pytest.mark.integration
 
-SEEDS = range(4)
+SEEDS = seeds(4)
 TABLE = """
 CREATE TABLE t (
  id int PRIMARY KEY, c char(5), v varchar(40), n decimal(20,4), f float, g double, d datetime(6),
@@ -122,8 +124,8 @@ def streamed(engine: BinlogEngine, database: Database, writer: Any) -> list[tupl
     return [tuple(change.after) for change in changes if change.after is not None]
 
 
-def written(database: Database) -> list[tuple[Any, ...]]:
-    """The same texts once they went through the writer, and what a plain session finds of them."""
+def write(database: Database) -> None:
+    """The same texts through the writer."""
     columns = {name: place for place, name in ((1, "c"), (2, "v"), (6, "d"), (10, "b"), (14, "x"))}
     kinds = {"b": pa.binary()}
     given = {
@@ -134,6 +136,10 @@ def written(database: Database) -> list[tuple[Any, ...]]:
     with bench(database) as it:
         it.apply(it.part("w", after=rows.slice(0, 2)))
         it.apply(it.part("w", before=rows.slice(0, 1), after=rows.slice(2)))
+
+
+def written(database: Database) -> list[tuple[Any, ...]]:
+    """What a plain session finds of the texts that the writer wrote."""
     with database.connect(autocommit=True) as plain, plain.cursor() as cursor:
         cursor.execute(
             "SET SESSION sql_mode = '', sql_select_limit = 18446744073709551615, sql_big_selects = 1"
@@ -157,15 +163,45 @@ def test_no_setting_of_the_server_changes_what_is_dumped_streamed_written_or_jud
     spare_database.execute(TARGET)
     with spare_database.connect() as writer:
         calm = dumped(engine, values), judged(values, tmp_path)
-        calm_log, calm_rows = streamed(engine, values, writer), written(values)
+        calm_log = streamed(engine, values, writer)
+        write(values)
+        calm_rows = written(values)
         spare_database.execute("DROP TABLE w", TARGET, "DELETE FROM migrator_ledger")
         with hostile(spare_server, settings, "SET timestamp = 1"):
             assert (dumped(engine, values), judged(values, tmp_path)) == calm, settings
             assert streamed(engine, values, writer) == calm_log, settings
+            write(values)
             assert written(values) == calm_rows, settings
     assert [row["id"] for row in calm[1]["source"]] == [1, 2, 3, 4]
     assert [row[0] for row in calm_rows] == [2, 3, 4]
     assert calm_rows[0] == (2, None, None, None, None, None)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_no_value_of_any_setting_changes_it(
+    engine: BinlogEngine,
+    spare_server: MariaDBServer,
+    spare_database: Database,
+    values: Database,
+    tmp_path: Path,
+    seed: int,
+) -> None:
+    """Settings of which nobody thought, too, as the server describes them; what was written is read afterwards."""
+    chance = random.Random(seed)
+    settings = drawn_of_all(spare_server, engine.kind, chance, chance.choice((0.2, 0.5, 1.0)))
+    assert len(settings) > 10
+    spare_database.execute(TARGET)
+    with spare_database.connect() as writer:
+        calm = dumped(engine, values), judged(values, tmp_path)
+        calm_log = streamed(engine, values, writer)
+        write(values)
+        calm_rows = written(values)
+        spare_database.execute("DROP TABLE w", TARGET, "DELETE FROM migrator_ledger")
+        with hostile(spare_server, settings, "SET timestamp = 1"):
+            assert (dumped(engine, values), judged(values, tmp_path)) == calm, settings
+            assert streamed(engine, values, writer) == calm_log, settings
+            write(values)
+    assert written(values) == calm_rows, settings
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import pytest
 from psycopg import sql
 
 from migrator.connections.postgres import session as postgres_session
+from tests.drawn import seeds
 from tests.fix_hostile_postgres import HOSTILE, plain, set_at, set_environment
 from tests.integration.connections.postgres.postgres_passage import (
     Passage,
@@ -103,7 +104,7 @@ def plainly(hostile_server: Any, tmp_path_factory: pytest.TempPathFactory) -> di
     return found
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(4))
 def test_random_settings_change_nothing(
     hostile: Database, seed: int, plainly: Mapping[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,12 @@ from migrator.model.table import TableId
 from migrator.schema import MYSQL_LEDGER
 from migrator.schema.dialects import MYSQL_HISTORY
 
-_VERSIONS = "migrator_version"
+CONTROL_RIGHTS = {
+    MYSQL_LEDGER: ("SELECT", "INSERT", "UPDATE", "CREATE"),
+    "migrator_version": ("SELECT", "INSERT", "UPDATE", "CREATE"),
+    MYSQL_HISTORY: ("SELECT", "INSERT", "DELETE", "CREATE"),
+}
+"""Rights on the control tables, by name: the first run makes them."""
 _SEQUENCES = "`migrator sequences --apply`"
 _RESET = "`migrator reset`"
 
@@ -33,9 +38,7 @@ def target_grants(
         f"GRANT CREATE TEMPORARY TABLES ON {quoted(settings.server.database)}.* TO {user}",
         *(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table(name)} TO {user}" for name in names),
         f"GRANT SELECT ON {table('alembic_version')} TO {user}",
-        f"GRANT SELECT, INSERT, UPDATE, CREATE ON {table(MYSQL_LEDGER)} TO {user}",
-        f"GRANT SELECT, INSERT, UPDATE, CREATE ON {table(_VERSIONS)} TO {user}",
-        f"GRANT SELECT, INSERT, DELETE, CREATE ON {table(MYSQL_HISTORY)} TO {user}",
+        *(f"GRANT {', '.join(rights)} ON {table(name)} TO {user}" for name, rights in CONTROL_RIGHTS.items()),
     ]
     if numbered:
         needed += (f"GRANT SELECT, INSERT, UPDATE, CREATE ON {table(name)} TO {user}" for name in KEY_MAPS)

@@ -7,7 +7,11 @@ from collections.abc import Sequence
 
 import pymysql
 
-from migrator.adapters.targets.mysql.checks.preflight_rights import key_map_rights, mirror_rights
+from migrator.adapters.targets.mysql.checks.preflight_rights import (
+    control_rights,
+    key_map_rights,
+    mirror_rights,
+)
 from migrator.adapters.targets.mysql.checks.preflight_triggers import trigger_rights
 from migrator.adapters.targets.mysql.reflect import Catalog, catalog, reflect
 from migrator.adapters.targets.mysql.refusal import NO_PRIVILEGE
@@ -23,7 +27,6 @@ from migrator.schema import MYSQL_LEDGER, control_problem
 
 _OLDEST = {"mysql": (8, 0), "mariadb": (10, 6)}
 _SERVER = "SELECT VERSION(), @@GLOBAL.read_only, @@GLOBAL.log_bin, @@GLOBAL.binlog_format"
-_LEDGER_COLUMNS = ("migration", "epoch", "segment", "format", "updated_at")
 _ENGINE = "SELECT engine FROM information_schema.tables WHERE table_schema = %s AND table_name = %s"
 _TRIGGERS = (
     "SELECT trigger_name FROM information_schema.triggers WHERE event_object_schema = %s AND event_object_table = %s"
@@ -48,11 +51,12 @@ def preflight(settings: MysqlTarget, names: Sequence[str], beside: Beside = NOTH
             findings += mirror_rights(session, settings)
         if beside.key_maps:
             findings += key_map_rights(session, settings)
-        applied, ledger_findings = _ledger(session, settings)
-        findings += ledger_findings
+        lacking = control_rights(session, settings)
+        findings += lacking
+        applied = _applied(session, settings)
         if not applied and not settings.changes_only:
             findings += _not_empty(session, list(structures.values()))
-    obstacle = control_problem(settings.engine())
+    obstacle = None if lacking else control_problem(settings.engine())
     if obstacle:
         findings.append(Finding("control_schema", MYSQL_LEDGER, obstacle.problem, obstacle.remedy))
     return findings
@@ -175,17 +179,15 @@ def _lacking(session: Catalog, table: str, names: Sequence[str]) -> list[str]:
     return [right for right, statement in statements.items() if _denied(session, statement)]
 
 
-def _ledger(session: Catalog, settings: MysqlTarget) -> tuple[bool, list[Finding]]:
-    """Returns whether the ledger records an applied segment, and findings when we may not read the ledger."""
+def _applied(session: Catalog, settings: MysqlTarget) -> bool:
+    """Tells whether the ledger records an applied segment; a ledger that we may not read may record one."""
     place = TableId(settings.server.database, MYSQL_LEDGER)
     if not session.rows(_ENGINE, [place.schema, place.name]):
-        return False, []
-    lacking = [right for right in _lacking(session, qualified(place), _LEDGER_COLUMNS) if right != "DELETE"]
-    if lacking:
-        grant = f"GRANT {', '.join(lacking)} ON {qualified(place)} TO {_user(settings)}"
-        return True, [Finding("ledger", MYSQL_LEDGER, f"the user lacks {', '.join(lacking)}", grant)]
+        return False
+    if _denied(session, f"SELECT 1 FROM {qualified(place)} WHERE false"):
+        return True  # reported as a missing grant
     query = f"SELECT 1 FROM {qualified(place)} WHERE migration = %s AND segment > 0"
-    return bool(session.rows(query, [settings.migration])), []
+    return bool(session.rows(query, [settings.migration]))
 
 
 def _not_empty(session: Catalog, structures: list[Structure]) -> list[Finding]:

@@ -1,0 +1,1 @@
+"""Drawn inputs of the column library."""
