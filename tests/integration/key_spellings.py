@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import psycopg
 import pyarrow as pa
+import pytest
 from hypothesis import strategies as st
+
+from tests.servers import Database
 
 Groups = Sequence[Sequence[str]]
 
@@ -27,6 +31,16 @@ class Kind:
     arrow_type: pa.DataType = field(default_factory=pa.string)
     shown: str = "{0}::text"
     printed: Callable[[str], str] = str
+
+
+def set_up(database: Database, kind: Kind) -> None:
+    """Makes what a kind needs, unless another test of the same database did; skips where the server can't."""
+    try:
+        database.execute(*kind.setup)
+    except psycopg.errors.FeatureNotSupported as error:
+        pytest.skip(f"{error} (Debian's servers have it)")
+    except (psycopg.errors.DuplicateObject, psycopg.errors.DuplicateFunction):
+        return
 
 
 def _icu(name: str, locale: str) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-import psycopg
 import pyarrow as pa
 import pytest
 from hypothesis import given, seed, settings
@@ -25,6 +24,7 @@ from tests.integration.key_spellings import (
     histories,
     one_key_twice,
     repairs,
+    set_up,
 )
 from tests.servers import MariaDBServer, PostgresServer, fresh_database
 
@@ -143,10 +143,7 @@ def test_rows_are_right_or_named_by_an_extensions_type(
 def run_in_postgres(bench: Bench, kind: Kind, drawn: int) -> None:
     name = f"t_{kind.name.replace(' ', '_')}_{drawn}"  # one database for the whole module
     primary = "" if kind.index else " PRIMARY KEY"
-    try:
-        bench.database.execute(*kind.setup)
-    except psycopg.errors.FeatureNotSupported as error:
-        pytest.skip(f"{error} (Debian's servers have it)")
+    set_up(bench.database, kind)
     bench.database.execute(f"CREATE TABLE {name} (k {kind.declared}{primary}, v int)")
     if kind.index:
         bench.database.execute(kind.index.format(table=name))

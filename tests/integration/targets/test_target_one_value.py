@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-import psycopg
 import pyarrow as pa
 import pytest
 from hypothesis import given, seed, settings
@@ -20,7 +19,7 @@ from migrator.errors import TargetError
 from migrator.ports.target import TargetRows
 from tests.drawn import GENERATED, SEED
 from tests.integration import target_bench, target_bench_mysql
-from tests.integration.key_spellings import MARIADB, MYSQL, POSTGRES, Groups, Kind
+from tests.integration.key_spellings import MARIADB, MYSQL, POSTGRES, Groups, Kind, set_up
 from tests.servers import MariaDBServer, PostgresServer, fresh_database
 
 pytestmark = pytest.mark.integration
@@ -194,12 +193,7 @@ def mariadb_bench(mariadb: MariaDBServer) -> Iterator[Bench]:
 
 def run(bench: Bench, kind: Kind, drawn: int) -> None:
     name = f"t_{kind.name.replace(' ', '_')}_{drawn}"  # one database for the whole module
-    try:
-        bench.database.execute(*kind.setup)
-    except psycopg.errors.FeatureNotSupported as error:
-        pytest.skip(f"{error} (Debian's servers have it)")
-    except (psycopg.errors.DuplicateObject, psycopg.errors.DuplicateFunction):
-        pass  # by the run with another number
+    set_up(bench.database, kind)
     bench.database.execute(
         f"CREATE TABLE {name} (id int PRIMARY KEY, k {kind.declared}, UNIQUE (k))",
         f"CREATE TABLE {name}_child (id int PRIMARY KEY, k {kind.declared}, FOREIGN KEY (k) REFERENCES {name} (k))",

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
@@ -20,7 +19,7 @@ from migrator.config import project as configuration
 from scenarios.project import make_project
 from tests.drawn import SEED
 from tests.integration.commands.repair.test_repair import running
-from tests.integration.key_spellings import MARIADB, MYSQL, POSTGRES, Kind
+from tests.integration.key_spellings import MARIADB, MYSQL, POSTGRES, Kind, set_up
 from tests.integration.run_project import Project, scenario_database
 from tests.servers import Database
 
@@ -84,10 +83,7 @@ def spelled(request: pytest.FixtureRequest, tmp_path: Path, old_pg: Database, sp
     dice = random.Random(SEED)
     mapping = ["from transforms import Mapping", "mapping = Mapping()"]
     for number, kind in enumerate(kinds):
-        try:
-            new.execute(*kind.setup)
-        except psycopg.errors.FeatureNotSupported as error:
-            pytest.skip(f"{error} (Debian's servers have it)")
+        set_up(new, kind)
         for name, key in (("k", "k"), ("u", "id")):
             table = f"{name}{number}"
             new.execute(
