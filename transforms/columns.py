@@ -28,6 +28,10 @@ _NO_OFFSET = ("UTC", "Z", "GMT", "+00:00")
 _INFINITE_MICROS = (2**63 - 1, -(2**63))
 """The form in which the infinities of PostgreSQL arrive."""
 _RATIO_DIGITS = 28
+_ROUNDED_WHEN_COMPARED = r"^decimal\(\d+,(2[1-9]|3\d)\)$"
+"""A pattern of decimals with so many digits behind the point that a comparison with another decimal drops some."""
+_WHOLE_IN_TEXT = r"^ *[+-]?[0-9]+(\.0*)? *\z"
+_CENTS_IN_TEXT = r"^ *[+-]?[0-9]*(\.[0-9]{0,2}0*)? *\z"
 # `\z`, for `$` would let a line's end pass.
 FULL_DATE = r"^\d{4}-\d{2}-\d{2}\z"
 FULL_DATETIME = r"^\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}(\.\d{1,6})?\z"
@@ -152,16 +156,22 @@ def mysql_datetime(text: Value) -> Column:
 def flag(number: Value) -> Column:
     """A boolean from an integer flag: 0 false, 1 true. Others fail; ``c != 0`` is how to allow them."""
     column = as_column(number)
-    return checked(column, column.isin(0, 1), column == 1, "boolean", "is no flag (0 or 1)")
+    known = column.isin(0, 1)
+    exact = F.when(F.typeof(column).rlike(_ROUNDED_WHEN_COMPARED), (column % 1 == 0) & known).otherwise(known)
+    return checked(column, exact, column == 1, "boolean", "is no flag (0 or 1)")
 
 
 def cents(amount: Value) -> Column:
     """An amount of money in whole cents, as bigint. Fractions of a cent and amounts beyond bigint fail."""
     column = as_column(amount)
     rounded = column.cast("decimal(20,2)")
-    return checked(
-        column, rounded == column, (rounded * 100).cast("bigint"), "bigint", "is no whole number of cents"
+    # A comparison with a text is made between doubles.
+    exact = (
+        F.when(F.typeof(column).rlike(_ROUNDED_WHEN_COMPARED), column % F.lit(Decimal("0.01")) == 0)
+        .when(F.typeof(column) == "string", column.cast("string").rlike(_CENTS_IN_TEXT))
+        .otherwise(rounded == column)
     )
+    return checked(column, exact, (rounded * 100).cast("bigint"), "bigint", "is no whole number of cents")
 
 
 def ratio(dividend: Value, divisor: Value, digits: int) -> Column:
@@ -265,7 +275,13 @@ def checked(value: Column, valid: Column, result: Column, spark_type: str, compl
 def whole(value: Value, spark_type: str) -> Column:
     """A number in a type without fraction; one that has a fraction fails instead of being rounded."""
     column = as_column(value)
-    return checked(column, column % 1 == 0, column.cast(spark_type), spark_type, "is no whole number")
+    return checked(column, _is_whole(column), column.cast(spark_type), spark_type, "is no whole number")
+
+
+def _is_whole(number: Column) -> Column:
+    """Tells whether a number has no fraction, or a text is one of that kind: its rest would be that of a double."""
+    in_text = F.typeof(number) == "string"
+    return F.when(in_text, number.cast("string").rlike(_WHOLE_IN_TEXT)).otherwise(number % 1 == 0)
 
 
 def as_column(value: Value) -> Column:

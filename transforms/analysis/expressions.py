@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -57,6 +58,11 @@ class Expression:
 
 
 _DEEP = Expression("TooDeep")
+_OF_TYPES: Mapping[str, Callable[[str, str], bool]] = {
+    "EqualTo": lambda name, other: name == other,
+    "RLike": lambda name, pattern: re.search(pattern, name) is not None,
+}
+"""Conditions on the names of types."""
 """The stand-in for an expression that is too deep to be read; expressions built on it start at one level again."""
 
 
@@ -141,7 +147,37 @@ def _read(
     if kind == "Alias" or (_INSTEAD in node and len(children) == 1):
         return children[0], end
     value = node.get("value") if kind == "Literal" else None
-    return Expression(kind, tuple(children), _type(node), value), end
+    return folded(Expression(kind, tuple(children), _type(node), value)), end
+
+
+def folded(one: Expression) -> Expression:
+    """The same without what depends on a column's type alone, as functions of the column library do.
+
+    Spark's optimiser does so, too; its analysed plan still has every case.
+    """
+    if one.kind in _OF_TYPES and one.children[0].kind == "TypeOf" and one.children[1].kind == "Literal":
+        name, value = one.children[0].children[0].type, one.children[1].value
+        if name and value is not None:
+            return Expression("Literal", type="boolean", value=str(_OF_TYPES[one.kind](name, value)).lower())
+    if one.kind == "CaseWhen":
+        return _without_cases(one)
+    return one
+
+
+def _without_cases(one: Expression) -> Expression:
+    """A CASE without conditions that are known to be false, and without what comes after a true one."""
+    kept: list[Expression] = []
+    pairs = len(one.children) // 2
+    for condition, value in zip(one.children[: 2 * pairs : 2], one.children[1 : 2 * pairs : 2], strict=True):
+        known = condition.value if condition.kind == "Literal" and condition.type == "boolean" else ""
+        if known == "true":
+            return replace(one, children=(*kept, value)) if kept else value
+        if known != "false":
+            kept += [condition, value]
+    otherwise = one.children[2 * pairs :]
+    if not kept and otherwise:
+        return otherwise[0]
+    return replace(one, children=(*kept, *otherwise)) if kept else one
 
 
 def _name(node: Node) -> str:

@@ -36,6 +36,7 @@ LEFT_ALONE = {
     "temp_file_limit": "a limit that is meant",
     "tcp_user_timeout": "cuts the test's own sessions",
     "log_min_messages": "fills the disk",
+    "vacuum_buffer_usage_limit": "has a gap between 0 and 128 kB",
     "log_statement_stats": "excludes others",
     **dict.fromkeys(
         ("transaction_deferrable", "transaction_isolation", "transaction_read_only"), "can't be set"

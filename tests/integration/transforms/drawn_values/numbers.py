@@ -88,6 +88,12 @@ NUMBERS: Mapping[str, list[Case]] = {
             rows(decimals(38, 12), decimals(30, 12)),
             of_values(lambda a, b: right_ratio(3, a, b)),
         ),
+        Case(
+            "a string, b long",
+            lambda: C.ratio("a", "b", 2),
+            rows(st.integers(-(10**19), 10**19).map(lambda n: f"{scaled(n, 1):f}"), INTEGERS),
+            of_values(lambda a, b: right_ratio(2, Decimal(a), b)),
+        ),
     ],
     "cents": [
         Case(
@@ -102,11 +108,17 @@ NUMBERS: Mapping[str, list[Case]] = {
         Case(
             "a string",
             lambda: C.cents("a"),
-            rows(decimals(24, 4).map(lambda n: f"{n:f}")),
+            rows(
+                st.one_of(
+                    decimals(24, 4).map(lambda n: f"{n:f}"),
+                    st.integers(-(10**19), 10**19).map(lambda n: f"{scaled(n, 3):f}"),
+                )
+            ),
             of_values(lambda a: right_cents(Decimal(a))),
         )
     ],
     "flag": [
+        Case("a decimal(38,38)", lambda: C.flag("a"), rows(decimals(38, 38)), of_values(right_flag)),
         Case(
             "a decimal(20,4)",
             lambda: C.flag("a"),
