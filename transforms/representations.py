@@ -56,6 +56,7 @@ _INFINITE = (
     "+5881580-07-11", "-5877641-06-23", "+294247-01-10 04:00:54.775807", "-290308-12-21 19:59:05.224192"
 )  # fmt: skip
 """The dates and times in which PostgreSQL's infinities arrive, as Spark prints them."""
+_NO_NUMBERS = ("NaN", "Infinity", "-Infinity")
 
 
 def bit_flag(bits: Value) -> Column:
@@ -182,7 +183,7 @@ def pg_array(values: Value) -> Column:
 
 
 def json_object(**values: Value) -> Column:
-    """Columns as one JSON object in text, NULLs included; times with all six decimals. Infinities of time fail."""
+    """Columns as one JSON object in text, NULLs included; times with all six decimals. Infinities and NaN fail."""
     columns = {name: as_column(value) for name, value in values.items()}
     written = F.to_json(
         F.struct(*(column.alias(name) for name, column in columns.items())),
@@ -190,8 +191,10 @@ def json_object(**values: Value) -> Column:
     )
     for name, column in columns.items():
         time = F.typeof(column).isin("date", "timestamp", "timestamp_ntz")
-        endless = time & column.cast("string").isin(*_INFINITE)
-        message = F.lit(f"{name} is infinity, which JSON has no word for")
+        number = F.typeof(column).isin("float", "double")
+        printed = column.cast("string")
+        endless = (time & printed.isin(*_INFINITE)) | (number & printed.isin(*_NO_NUMBERS))
+        message = F.lit(f"{name} is infinity or no number, which JSON has no word for")
         written = F.when(endless, F.raise_error(message).cast("string")).otherwise(written)
     return written
 

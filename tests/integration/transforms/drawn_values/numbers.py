@@ -164,7 +164,7 @@ NUMBERS: Mapping[str, list[Case]] = {
             "a double",
             lambda: R.epoch("a"),
             rows(st.one_of(SOME_SECONDS.map(float), st.floats(-1e9, 1e9))),
-            of_values(right_epoch(1)),
+            of_values(lambda number: right_epoch(1)(fits(Fraction(number)))),
         ),
         Case(
             "a long",

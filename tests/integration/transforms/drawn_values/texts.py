@@ -93,11 +93,11 @@ FOLDED = str.maketrans(
 """By utf8mb4_general_ci, of the letters that are drawn."""
 
 
-def right_floats(*values: float | None) -> dict[str, float | None]:
+def right_double(value: float | None) -> dict[str, float | None]:
     """JSON has no word for what isn't a finite number."""
-    if not all(value is None or math.isfinite(value) for value in values):
+    if value is not None and not math.isfinite(value):
         raise Refused
-    return dict(zip("ab", values, strict=True))
+    return {"a": value}
 
 
 SPACES = st.text(st.sampled_from(" \t\n\u00a0"), max_size=3)
@@ -188,10 +188,10 @@ TEXTS: Mapping[str, list[Case]] = {
             lambda *values: dict(zip("abcdef", values, strict=True)),
         ),
         Case(
-            "a double, b float",
-            lambda: R.json_object(a="a", b="b"),
-            st.tuples(st.one_of(st.floats(), st.none()), st.one_of(st.floats(width=32), st.none())),
-            right_floats,
+            "a double",
+            lambda: R.json_object(a="a"),
+            st.tuples(st.one_of(st.floats(), st.none())),
+            right_double,
         ),
     ],
     "uuid5": [

@@ -40,7 +40,7 @@ _EXPLAINED = {
     "UPDATE": "EXPLAIN UPDATE {0} SET {1} = {1} WHERE false",
     "DELETE": "EXPLAIN DELETE FROM {0} WHERE false",
 }
-"""What is asked of a table that there is: it changes nothing, and making it isn't needed any more."""
+"""Statements that are asked of a table that there is: they change nothing."""
 
 
 def mirror_rights(session: Catalog, settings: MysqlTarget) -> list[Finding]:
