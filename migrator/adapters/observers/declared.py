@@ -284,6 +284,14 @@ METRICS: tuple[Metric, ...] = (
         lambda s: s.work.changes,
         ("table", "operation"),
     ),
+    Metric(
+        "inserts_fell_off",
+        GAUGE,
+        "1 for a table that had, over five minutes, less than a quarter of the inserts that were usual in the hour"
+        " before; missing for all others",
+        lambda s: (((one.table,), 1.0) for one in s.fallen),
+        ("table",),
+    ),
     Metric("applied_changes_total", COUNTER, "row changes applied", lambda s: _one(s.work.applied_changes)),
     Metric(
         "applied_dump_rows_total", COUNTER, "dump rows applied", lambda s: _one(s.work.applied_chunk_rows)

@@ -129,6 +129,23 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
+class Fallen:
+    """A table that gets far fewer new rows than it did in the hour before.
+
+    Attributes:
+        table: its name.
+        since_us: when the first minute with few of them began.
+        usual: inserts a minute that it had at least in four fifths of the hour before.
+        now: inserts a minute in the last five minutes.
+    """
+
+    table: str
+    since_us: int
+    usual: float
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
 class Room:
     """Room for what waits.
 
@@ -170,6 +187,7 @@ class Observation:
         end: where the source's log ended at its last answer.
         unit: of positions' orders: ``bytes`` or ``transactions``.
         memory: resident bytes by process (``python``, ``jvm``).
+        fallen: tables whose inserts fell off, as of the last whole minute.
     """
 
     migration: str
@@ -199,3 +217,4 @@ class Observation:
     judged: Judged = field(default_factory=Judged)
     memory: tuple[tuple[str, int], ...] = ()
     ended: Ended | None = None
+    fallen: tuple[Fallen, ...] = ()

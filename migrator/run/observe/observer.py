@@ -9,12 +9,17 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
+from migrator.core.watched.hour import after
+from migrator.core.watched.verdict import troubles, verdict
 from migrator.errors import MigratorError
+from migrator.model.cutover.record import Record
 from migrator.model.hint import Hint
 from migrator.model.ledger import Ledger
+from migrator.model.observed.hour import Hour
+from migrator.model.observed.live import Live
 from migrator.model.observed.observation import (
     LEADER,
     STANDBY,
@@ -26,19 +31,22 @@ from migrator.model.observed.observation import (
     Room,
     Server,
 )
+from migrator.model.requests.request import RequestBook
 from migrator.run.failure import Stopping
 from migrator.run.progress import SILENT_S, Progress, Snapshot, phase
 
 TARGET_EVERY_S, FILES_EVERY_S = 5.0, 2.0
+MAX_LAG_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The words of processes to each other: who leads, how many stand by, and the leader's last hint."""
+    """The words of processes to each other: who leads, how many stand by, the leader's last hint, dump requests."""
 
     leader: str = ""
     standbys: int | None = None
     hint: Hint | None = None
+    book: RequestBook | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +59,7 @@ class Sights:
         judged: verdicts of verifications and dual reads.
         files: bytes of the event log, and free bytes of its disk.
         memory: resident bytes by process.
+        cutover: the record of the cut-over; None: there is none.
     """
 
     ledger: Callable[[], Ledger | None]
@@ -58,6 +67,7 @@ class Sights:
     judged: Callable[[], Judged]
     files: Callable[[], Room]
     memory: Callable[[], tuple[tuple[str, int], ...]]
+    cutover: Callable[[], Record | None] = lambda: None
 
 
 @dataclass(slots=True)
@@ -69,6 +79,8 @@ class _Answers:
     judged: Judged = field(default_factory=Judged)
     files: Room = field(default_factory=Room)
     memory: tuple[tuple[str, int], ...] = ()
+    cutover: Record | None = None
+    hour: Hour = field(default_factory=Hour)
 
 
 class Observer:
@@ -80,12 +92,19 @@ class Observer:
         progress: of this process's run.
         sights: the questions.
         ended: how the run before this one ended.
+        max_lag_s: the lag from which on something is wrong.
     """
 
     def __init__(
-        self, migration: str, unit: str, progress: Progress, sights: Sights, ended: Ended | None = None
+        self,
+        migration: str,
+        unit: str,
+        progress: Progress,
+        sights: Sights,
+        ended: Ended | None = None,
+        max_lag_s: float = MAX_LAG_S,
     ):
-        self._migration, self._unit = migration, unit
+        self._migration, self._unit, self._max_lag_s = migration, unit, max_lag_s
         self._progress = progress
         self._sights = sights
         self._ended = ended
@@ -99,6 +118,8 @@ class Observer:
             ("target", self.look_at_target, TARGET_EVERY_S),
             ("processes", self.look_at_processes, FILES_EVERY_S),
             ("files", self.look_at_files, FILES_EVERY_S),
+            ("cut-over", self.look_at_cutover, FILES_EVERY_S),
+            ("hour", self.look_back, FILES_EVERY_S),
         ):
             stopping.thread(f"observe {name}", partial(_again, look, every_s, stopping))
 
@@ -133,10 +154,48 @@ class Observer:
         except (MigratorError, OSError):
             self._note(judged=judged, files=Room())
 
+    def look_at_cutover(self) -> None:
+        """Reads the record of the cut-over; where it can't be read, none is known."""
+        try:
+            self._note(cutover=self._sights.cutover())
+        except MigratorError:
+            self._note(cutover=None)
+
+    def look_back(self) -> None:
+        """Adds what is known now to the last hour."""
+        self._note(hour=after(self._known().hour, self.observation()))
+
+    def live(self) -> Live:
+        """Returns what is known now, the hour before, and the verdict on both. Waits for nobody."""
+        one, seen = self._known(), self.observation()
+        found = troubles(seen, one.hour, self._max_lag_s)
+        held = None if one.ledger is None else one.ledger.checkpoint
+        mapped = () if held is None or held.mapped is None else held.mapped
+        hint = one.seen.hint
+        newest = hint.checkpoint if hint is not None else None
+        leads = seen.role == LEADER
+        return Live(
+            seen=seen,
+            hour=one.hour,
+            verdict=verdict(seen, one.hour, found),
+            troubles=found,
+            targets=tuple(mapping.target for mapping in mapped),
+            book=one.seen.book,
+            requests=self._progress.snapshot().requests
+            if leads
+            else newest.requests
+            if newest is not None
+            else (),
+            cutover=one.cutover,
+        )
+
+    def _known(self) -> _Answers:
+        with self._lock:
+            return replace(self._answers)
+
     def observation(self) -> Observation:
         """Returns what is known now. Waits for nobody."""
-        with self._lock:
-            one = _Answers(**{name: getattr(self._answers, name) for name in _Answers.__slots__})
+        one = self._known()
         now, seen = self._progress.snapshot(), one.seen
         leads = now.epoch > 0
         hint = seen.hint
@@ -172,6 +231,7 @@ class Observer:
             judged=one.judged,
             memory=one.memory,
             ended=self._ended if leads or hint is None else hint.ended or self._ended,
+            fallen=one.hour.fallen,
         )
 
     def _target(self, one: _Answers) -> Server:

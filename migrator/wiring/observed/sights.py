@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -13,10 +13,13 @@ from pathlib import Path
 from migrator.adapters.event_log.files.layout import Layout
 from migrator.adapters.event_log.files.read_results import ReadResults
 from migrator.config.project import Settings
+from migrator.config.way_back import has_way_back
+from migrator.model.cutover.record import Record
 from migrator.model.observed.observation import Judged, Room, VerifiedTable
 from migrator.run.observe.observer import Seen, Sights
+from migrator.schema.cutovers import Copy
 from migrator.wiring.coordination import look
-from migrator.wiring.target import peek
+from migrator.wiring.target import peek, target_database
 from verify.tables.coverage import TableCoverage, read_coverage
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -30,12 +33,21 @@ def sights(settings: Settings) -> Sights:
         judged=partial(_judged, settings),
         files=partial(_files, settings),
         memory=_memory,
+        cutover=_cutover(settings),
     )
+
+
+def _cutover(settings: Settings) -> Callable[[], Record | None]:
+    """The question for the record on this way's target: that side can be reached in every step."""
+    if not settings.reversed and not has_way_back(settings):
+        return lambda: None
+    name = settings.counterpart if settings.reversed else settings.name
+    return Copy(target_database(settings), name, settings.target.url()).read
 
 
 def _seen(settings: Settings) -> Seen:
     found = look(settings)
-    return Seen(found.leader, len(found.standbys), found.hint)
+    return Seen(found.leader, len(found.standbys), found.hint, found.book)
 
 
 def _judged(settings: Settings) -> Judged:

@@ -127,6 +127,11 @@ CASES = (
         "one hot table",
     ),
     Case(
+        "MigratorInsertsFellOff",
+        {of("migrator_inserts_fell_off", table="public.orders"): "_x30 1x10"},
+        ({of("migrator_inserts_fell_off", table="public.orders"): "1x10 _x30"}, {LEADING: ONE}),
+    ),
+    Case(
         "MigratorDifferent",
         {
             of("migrator_verify_verdict", table="person", verdict="different"): ONE,

@@ -13,6 +13,7 @@ from migrator.model.observed.observation import (
     LEADER,
     STREAMING,
     Ended,
+    Fallen,
     Judged,
     Lag,
     Observation,
@@ -59,6 +60,7 @@ FULL = Observation(
     judged=Judged((VerifiedTable(HOSTILE, "equal", 1, 1.0, 1.0),), (("wrong", 0),)),
     memory=(("python", 5),),
     ended=Ended(1, "MappingError", "a column is gone"),
+    fallen=(Fallen(HOSTILE, 1, 60.0, 0.0),),
 )
 
 

@@ -1,0 +1,102 @@
+"""The verdict on a run in one line, and every trouble behind it, the worst first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from migrator.core.watched import servers, work
+from migrator.model.observed.hour import Hour
+from migrator.model.observed.observation import DUMPING, FILLING, STANDING_BY, STREAMING, Observation
+from migrator.model.observed.trouble import LEVELS, LOOK, UNKNOWN, WAIT, WELL, Trouble
+
+_RULES = (
+    servers.unreachable,
+    work.ended_by_error,
+    servers.log_almost_lost,
+    servers.disk_filling,
+    work.different,
+    work.nothing_applied,
+    work.nobody_leads,
+    work.hot_table,
+    servers.network_slow,
+    work.inserts_fell_off,
+    work.processes,
+    work.errors_repeat,
+)
+_EXPLAIN_LAG = ("TargetDown", "SourceDown", "NothingApplied", "HotTable")
+"""Troubles whose mere consequence a lag is."""
+_NONE = "nothing"
+
+
+def troubles(seen: Observation, hour: Hour, max_lag_s: float) -> tuple[Trouble, ...]:
+    """All that is wrong, what must be acted on first; of that, causes before what follows from them."""
+    found = [one for rule in _RULES for one in rule(seen, hour)]
+    if not any(one.name in _EXPLAIN_LAG for one in found):
+        found += work.lag(seen, hour, max_lag_s)
+    found += _noted(seen)
+    return tuple(sorted(found, key=lambda one: LEVELS.index(one.level)))
+
+
+def verdict(seen: Observation, hour: Hour, found: tuple[Trouble, ...]) -> Trouble:
+    """The worst trouble; without any, what the run does, as one of the same form."""
+    if found:
+        return found[0]
+    level, what, remedy = _well(seen)
+    since_us = hour.since(lambda look: look.phase == seen.phase) or seen.started_us
+    return Trouble("", level, what, since_us, _NONE, remedy)
+
+
+def _noted(seen: Observation) -> Iterator[Trouble]:
+    """What the run itself warns of, and verdicts that can't be read."""
+    if seen.judged.problem:
+        yield Trouble(
+            "VerdictsUnreadable",
+            LOOK,
+            f"what was verified can't be read: {seen.judged.problem}",
+            None,
+            "rows that differ would not be seen here",
+            "run `migrator verify` again",
+            "verify",
+        )
+    if seen.warnings:
+        about, text = seen.warnings[0]
+        more = f", and of {len(seen.warnings) - 1} more" if len(seen.warnings) > 1 else ""
+        yield Trouble(
+            "Warned",
+            LOOK,
+            f"the run warns of {about}{more}: {text}",
+            None,
+            "the run goes on; the warning says what may follow",
+            "do what the warning says",
+            "watch",
+        )
+
+
+def _well(seen: Observation) -> tuple[str, str, str]:
+    """Level, words and what to do, where no trouble is known."""
+    if seen.phase == STANDING_BY:
+        return (
+            WELL,
+            f"nothing is wrong: this process stands by, and {seen.leader or 'another one'} leads",
+            _NONE,
+        )
+    if seen.phase == DUMPING:
+        done = sum(dump.done for dump in seen.dumps)
+        return (
+            WELL,
+            f"nothing is wrong: {done:,} of {len(seen.dumps):,} tables are dumped, the others are read",
+            _NONE,
+        )
+    if seen.phase == FILLING:
+        return WELL, f"nothing is wrong: {len(seen.filling):,} joined targets are being filled", _NONE
+    if seen.phase != STREAMING:
+        return WAIT, f"it is {seen.phase}: nothing is read or applied yet", "wait, or look at the note"
+    if not seen.lag.known:
+        return (
+            UNKNOWN,
+            f"the lag is unknown: {seen.lag.unknown}",
+            "wait some seconds: the source is asked once a second",
+        )
+    if seen.lag.behind == 0:
+        return WELL, "nothing is wrong: all that the source has committed is in the target", _NONE
+    return WELL, f"nothing is wrong: the target is {seen.lag.age_s or 0.0:,.0f} s behind, and follows", _NONE

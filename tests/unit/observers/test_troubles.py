@@ -1,0 +1,140 @@
+"""Each seeded trouble is told by page and metrics of one run: what is wrong, since when, what to do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from migrator.cli.docs import documents
+from migrator.core.watched.verdict import troubles, verdict
+from migrator.model.observed.hour import Hour
+from migrator.model.observed.observation import (
+    DUMPING,
+    FILLING,
+    STANDBY,
+    STANDING_BY,
+    STARTING,
+    Judged,
+    Lag,
+    Observation,
+    Room,
+    Server,
+)
+from migrator.model.observed.trouble import ACT, LEVELS, LOOK
+from migrator.model.position import Position
+from migrator.model.retention import Retention
+from tests.unit.observers.test_alerts import TROUBLES as SEEDED
+from tests.unit.observers.test_alerts import alerts
+from tests.unit.observers.test_declared import samples
+from tests.unit.observers.troubles import BEGAN_US, TROUBLES, WELL, Trouble, moment_us
+
+MAX_LAG_S = 60.0
+OF_THE_PAGE_ALONE = {"Warned", "VerdictsUnreadable"}
+
+
+def named(seen: Observation, hour: Hour | None = None) -> list[str]:
+    return [one.name for one in troubles(seen, hour or Hour(), MAX_LAG_S)]
+
+
+def test_each_seeded_trouble_is_among_them() -> None:
+    assert {one.seeded for one in TROUBLES if one.seeded} == SEEDED
+
+
+@pytest.mark.parametrize("one", TROUBLES, ids=[one.name for one in TROUBLES])
+def test_the_verdict_answers_what_since_when_at_what_risk_and_what_to_do(one: Trouble) -> None:
+    seen, hour = one.end()
+    found = troubles(seen, hour, MAX_LAG_S)
+    worst = verdict(seen, hour, found)
+    assert [trouble.name for trouble in found] == [one.name, *one.also], "no mere consequence"
+    assert worst is found[0]
+    said = " ".join((worst.what, worst.risk, worst.remedy))
+    assert [words for words in one.words if words not in said] == []
+    assert worst.since_us == moment_us(one.since_s)
+    assert min(len(text) for text in (worst.what, worst.risk, worst.remedy)) > 15
+    assert worst.document in documents()
+
+
+@pytest.mark.parametrize("one", TROUBLES, ids=[one.name for one in TROUBLES])
+def test_the_alerts_metric_says_the_same_of_the_same_observation(one: Trouble) -> None:
+    seen, hour = one.end()
+    name, value = one.metric
+    found = [
+        amount
+        for metric, _, amount in samples(replace(seen, fallen=hour.fallen))
+        if metric == f"migrator_{name}"
+    ]
+    assert found == [value]
+    (alert,) = (alert for alert in alerts() if alert["alert"] == f"Migrator{one.name}")
+    assert f"migrator_{name}" in alert["expr"]
+
+
+@pytest.mark.parametrize("one", TROUBLES, ids=[one.name for one in TROUBLES])
+def test_before_it_began_nothing_is_wrong(one: Trouble) -> None:
+    before = replace(one, lasts_s=-10)
+    seen, hour = before.end()
+    assert troubles(seen, hour, MAX_LAG_S) == ()
+    assert verdict(seen, hour, ()).level == "well"
+
+
+OTHERS: list[tuple[str, Observation]] = [
+    ("SourceLogAlmostLost", replace(WELL, retention=Retention(Position(9, "9"), endangered="the slot is lost"))),
+    ("SourceLogAlmostLost",
+     replace(WELL, lag=Lag(9, 50_000.0, 50_000.0, ""), retention=Retention(Position(9, "9"), expiry_s=86_400.0))),
+    ("SourceKeepsMuchLog", replace(WELL, retention=Retention(Position(9, "9"), kept_bytes=30_000_000_000))),
+    ("DiskFilling", replace(WELL, room=Room(0, 1, 900_000_000))),
+    ("Lag", replace(WELL, lag=Lag(9, 90.0, 90.0, ""), capture_lag=Lag(9, 90.0, 90.0, ""))),
+    ("LagUnknown", replace(WELL, started_us=1, lag=Lag(None, None, 9.0, "nothing is applied yet"))),
+    ("DualReadWrong", replace(WELL, judged=Judged((), (("wrong", 3),)))),
+    ("NobodyLeads", replace(WELL, started_us=1, role=STANDBY, phase=STARTING)),
+    ("Warned", replace(WELL, warnings=(("mirror", "it grows"), ("reading", "slowly")))),
+    ("VerdictsUnreadable", replace(WELL, judged=Judged(problem="it is torn"))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "seen"), OTHERS)
+def test_other_troubles_are_told_too(name: str, seen: Observation) -> None:
+    assert name in named(seen)
+    assert name not in named(WELL)
+    (found,) = (one for one in troubles(seen, Hour(), MAX_LAG_S) if one.name == name)
+    assert found.document in documents()
+
+
+def test_every_name_is_that_of_an_alert() -> None:
+    names = {one.name for one in TROUBLES} | {name for name, _ in OTHERS}
+    assert {f"Migrator{name}" for name in names - OF_THE_PAGE_ALONE} <= {alert["alert"] for alert in alerts()}
+
+
+def test_what_must_be_acted_on_comes_first() -> None:
+    seen, hour = next(one for one in TROUBLES if one.name == "NetworkSlow").end()
+    both = replace(seen, target=Server(None, "gone", seen.at_us), warnings=(("mirror", "it grows"),))
+    found = troubles(both, hour, MAX_LAG_S)
+    assert [one.name for one in found] == ["TargetDown", "NetworkSlow", "Warned"]
+    assert [one.level for one in found] == [ACT, LOOK, LOOK]
+
+
+@pytest.mark.parametrize(
+    ("seen", "level", "words"),
+    [
+        (WELL, "well", "all that the source has committed is in the target"),
+        (replace(WELL, lag=Lag(5, 3.0, 3.0, "")), "well", "3 s behind, and follows"),
+        (replace(WELL, phase=STARTING), "wait", "it is starting"),
+        (replace(WELL, phase=DUMPING), "well", "0 of 0 tables are dumped"),
+        (replace(WELL, phase=FILLING), "well", "being filled"),
+        (
+            replace(WELL, role=STANDBY, phase=STANDING_BY, leader="process 1 on a"),
+            "well",
+            "process 1 on a leads",
+        ),
+        (replace(WELL, lag=Lag(None, None, None, "no answer")), "unknown", "the lag is unknown: no answer"),
+    ],
+)
+def test_without_trouble_it_says_what_goes_on(seen: Observation, level: str, words: str) -> None:
+    found = verdict(seen, Hour(), troubles(seen, Hour(), MAX_LAG_S))
+    assert (found.level, words in found.what) == (level, True), found
+    assert found.since_us == BEGAN_US
+    assert level in LEVELS
+
+
+def test_a_server_that_was_not_asked_yet_is_not_down() -> None:
+    assert named(replace(WELL, target=Server(), source=Server())) == []
