@@ -16,7 +16,8 @@ from migrator.config import project as configuration
 from migrator.errors import RequestError
 from migrator.model.limits import LONGEST_PAUSE_S, MOST_CHUNK_ROWS, MOST_WORKERS
 from migrator.model.progress import TableDump
-from migrator.model.requests.request import DumpRequest, RequestBook, new_token
+from migrator.model.requests.request import RequestBook, new_token
+from migrator.model.requests.words import pace_line, request_line
 from migrator.run.commands.dump_order import DumpOrder
 from migrator.wiring import coordination as wiring_coordination
 from migrator.wiring import parts as wiring
@@ -64,7 +65,7 @@ def start(
     all_keys = (*keys, *(_lines(keys_file) if keys_file is not None else ()))
     order = DumpOrder(tables, low, high, all_keys, predicate or "")
     settings = replace(configuration.load(config), reason=reason)
-    started = _line(wiring.start_dump(settings, order).requests[-1], ())
+    started = request_line(wiring.start_dump(settings, order).requests[-1], ())
     click.echo(f"started {started}")
     keep(settings, "dump start", started)
 
@@ -96,7 +97,7 @@ def _step(name: str, change: Callable[[RequestBook, str], RequestBook], text: st
     def command(config: Path, reason: str, request: str) -> None:
         settings = replace(configuration.load(config), reason=reason)
         book = wiring_coordination.requests(settings).update(lambda old: change(old, request))
-        said = _line(book.request(request), ())
+        said = request_line(book.request(request), ())
         click.echo(said)
         keep(settings, f"dump {name}", said)
 
@@ -182,9 +183,9 @@ def pace(config: Path, reason: str, **options: float | None) -> None:
     book = (
         store.update(lambda old: replace(old, pace=replace(old.pace, **changes))) if changes else store.read()
     )
-    click.echo(_pace_line(book))
+    click.echo(pace_line(book))
     if changes:
-        keep(settings, "dump pace", _pace_line(book))
+        keep(settings, "dump pace", pace_line(book))
 
 
 def request_lines(book: RequestBook, progress: tuple[TableDump, ...]) -> list[str]:
@@ -192,17 +193,10 @@ def request_lines(book: RequestBook, progress: tuple[TableDump, ...]) -> list[st
     lines = []
     for request in book.requests:
         own = tuple(table_dump for table_dump in progress if table_dump.request == request.name())
-        lines.append(_line(request, own))
+        lines.append(request_line(request, own))
         lines += [f"    {_progress(table_dump)}" for table_dump in own]
         lines += [f"    {request.reason}"] if request.reason else []
-    return [*(lines or ["no dump requests"]), _pace_line(book)]
-
-
-def _line(request: DumpRequest, progress: tuple[TableDump, ...]) -> str:
-    tables = ", ".join(table.name for table in request.tables)
-    done = sum(table_dump.done for table_dump in progress)
-    share = f"; {done} of {len(request.tables)} table(s) read" if progress else ""
-    return f"{request.id}  {request.state.value}  {tables}: {request.scope.text()}{share}"
+    return [*(lines or ["no dump requests"]), pace_line(book)]
 
 
 def _progress(dump: TableDump) -> str:
@@ -211,17 +205,6 @@ def _progress(dump: TableDump) -> str:
     state = "read" if dump.done else "under way"
     chunks = f"{dump.chunks:,} chunks ({dump.dropped_rows:,} dropped)"
     return f"{dump.table.name}: {state}, {seen:,}{about} rows in {chunks}"
-
-
-def _pace_line(book: RequestBook) -> str:
-    pace = book.pace
-    rows = f"{pace.chunk_rows:,} rows a chunk" if pace.chunk_rows else "chunks adapt"
-    bound = f", p95 below {pace.p95_s:g} s" if pace.p95_s else ""
-    workers = f", {pace.workers} worker(s)" if pace.workers else ""
-    load = f", at most {pace.active_sessions} active session(s)" if pace.active_sessions else ""
-    load += f", at most {pace.replica_lag_s:g} s of replica lag" if pace.replica_lag_s else ""
-    load += f", {pace.share:.0%} of the time while others work" if pace.share else ""
-    return f"pace: {rows}, {pace.delay_s:g} s between chunks{bound}{workers}{load}"
 
 
 def document(book: RequestBook, progress: Sequence[TableDump]) -> dict[str, Any]:

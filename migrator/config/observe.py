@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import re
 from collections.abc import Mapping
@@ -13,15 +12,16 @@ from migrator.config.secret import Get, Problem, Secrets, settings_of
 from migrator.config.setting import Setting, choice
 from migrator.errors import ConfigError
 from migrator.model.cutover.hook import url_problem
-from migrator.model.observed.listening import Listening
+from migrator.model.observed.listening import Listening, is_loopback
 
 SECTION = "observe"
 _PEM = "PEM file, with `listen`"
 SETTINGS: Mapping[str, Setting] = {
     "listen": Setting(
         str,
-        "`host:port` at which a run, leading or standing by, tells [metrics](how-to/observe/observe.md) and health:"
-        " `127.0.0.1:9464`. Another host than this machine's own loopback needs a token or `tls_client_ca`",
+        "`host:port` at which a run, leading or standing by, tells [metrics](how-to/observe/observe.md) and health,"
+        " and has its [live page](how-to/observe/live-page.md): `127.0.0.1:9464`."
+        " Another host than this machine's own loopback needs a token or `tls_client_ca`",
         "",
         "nowhere",
     ),
@@ -32,6 +32,11 @@ SETTINGS: Mapping[str, Setting] = {
         "token",
         "where the token is that every request must bring as `Authorization: Bearer`"
         " ([Passwords](how-to/secrets.md#passwords))",
+    ),
+    **settings_of(
+        "control_token",
+        "where the token is with which the [live page](how-to/observe/live-page.md#requests) may pause, resume, pace"
+        " and dump again; none: it only shows",
     ),
     "tls_cert": Setting(str, f"{_PEM}: the certificate that is shown; without it there is no TLS"),
     "tls_key": Setting(str, f"{_PEM}: that certificate's key"),
@@ -101,11 +106,10 @@ _REMEDY = (
 
 def read(root: Path, get: Get, problem: Problem, environment: Mapping[str, str]) -> ObserveSettings:
     """The section's settings; what is wrong with them goes to ``problem``. Relative paths begin at ``root``."""
-    token = Secrets(root, get, problem, environment).read("token")
-    if token is not None and (not token or not token.isascii() or not token.isprintable() or " " in token):
+    token, control = (_token(name, root, get, problem, environment) for name in ("token", "control_token"))
+    if control is not None and control == token:
         problem(
-            "token_file" if get("token_file") else "token_env",
-            "a token is ASCII without blanks, and not empty",
+            _place("control_token", get), "it is the token that lets read: whoever reads could ask as well"
         )
     files = {name: str(get(name)) for name in _FILES}
     for name, file in files.items():
@@ -118,10 +122,21 @@ def read(root: Path, get: Get, problem: Problem, environment: Mapping[str, str])
     if files["tls_client_ca"] and not files["tls_cert"]:
         problem("tls_client_ca", "clients show certificates in TLS only: name tls_cert and tls_key as well")
     guard = Listening(
-        "", 0, token, **{name: str(root / file) if file else "" for name, file in files.items()}
+        "", 0, token, control, **{name: str(root / file) if file else "" for name, file in files.items()}
     )
     there, back = (_listening(name, get, problem, guard) for name in ("listen", "reverse_listen"))
     return ObserveSettings(there, back, guard, _events(get, problem))
+
+
+def _token(name: str, root: Path, get: Get, problem: Problem, environment: Mapping[str, str]) -> str | None:
+    token = Secrets(root, get, problem, environment).read(name)
+    if token is not None and (not token or not token.isascii() or not token.isprintable() or " " in token):
+        problem(_place(name, get), "a token is ASCII without blanks, and not empty")
+    return token
+
+
+def _place(name: str, get: Get) -> str:
+    return f"{name}_file" if get(f"{name}_file") else f"{name}_env"
 
 
 def _events(get: Get, problem: Problem) -> EventSettings:
@@ -160,15 +175,10 @@ def _parsed(address: str) -> tuple[str, int] | None:
 
 def _unguarded(host: str, _port: int, guard: Listening) -> str:
     """Returns why such an address can't be listened at without a guard; empty where it may."""
-    if guard.token or guard.tls_client_ca or _is_loopback(host):
+    if is_loopback(host):
+        return ""
+    if guard.control and not guard.tls_cert:
+        return "control_token could be read on its way and used by others: name tls_cert and tls_key"
+    if guard.token or guard.tls_client_ca:
         return ""
     return f"whoever reaches {host} could read names of tables, positions and errors without a token or a certificate"
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -8,6 +8,7 @@ source or the target.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -29,6 +30,7 @@ from migrator.run.progress import Progress
 MOST_OPEN = 100
 """Requests that may be open at once: each costs at least one look at its table."""
 _ABOUT = "dump requests"
+_WHOLE = ("chunk_rows", "workers", "active_sessions")
 DoubtsCheck = Callable[[DumpRequest], None]
 ScopeCheck = Callable[[TableSchema, Scope], None]
 
@@ -135,16 +137,7 @@ class CheckedRequests:
 
     def _bounded(self, pace: Pace) -> Pace:
         """The pace if every number of it is one that the command line takes; else the one that is configured."""
-        whole = (pace.chunk_rows, pace.workers, pace.active_sessions)
-        seconds = (pace.delay_s, pace.p95_s, pace.replica_lag_s)
-        good = (
-            all(_is_number(number, int) for number in whole)
-            and all(_is_number(number, int, float) for number in (*seconds, pace.share))
-            and pace.chunk_rows <= MOST_CHUNK_ROWS
-            and pace.workers <= MOST_WORKERS
-            and max(pace.delay_s, pace.p95_s) <= LONGEST_PAUSE_S
-            and pace.share <= 1
-        )
+        good = not pace_problem(pace)
         refused = (
             []
             if good
@@ -154,6 +147,24 @@ class CheckedRequests:
         )
         self._progress.warn(f"{_ABOUT}: pace", *refused)
         return pace if good else Pace()
+
+
+def pace_problem(pace: Pace) -> str:
+    """Returns what is wrong with the first number that the command line wouldn't take; empty: nothing."""
+    bounds: tuple[tuple[str, float], ...] = (
+        ("chunk_rows", MOST_CHUNK_ROWS),
+        ("workers", MOST_WORKERS),
+        ("active_sessions", math.inf),
+        ("delay_s", LONGEST_PAUSE_S),
+        ("p95_s", LONGEST_PAUSE_S),
+        ("replica_lag_s", math.inf),
+        ("share", 1),
+    )
+    for name, most in bounds:
+        value, kinds = getattr(pace, name), (int,) if name in _WHOLE else (int, float)
+        if not _is_number(value, *kinds) or value > most:
+            return f"{name} is {value!r}, and may be {'a whole number ' if name in _WHOLE else ''}from 0 to {most:g}"
+    return ""
 
 
 def _is_number(value: object, *kinds: type) -> bool:

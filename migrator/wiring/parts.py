@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from collections.abc import Mapping as MappingType
 from functools import partial
 from pathlib import Path
@@ -191,10 +191,13 @@ def mapping(settings: Settings) -> Mapping:
     return load_mapping(settings.mapping, lambda: running_session() or spark(settings, "local[1]"))
 
 
-def start_dump(settings: Settings, order: DumpOrder) -> RequestBook:
-    """Checks an order against mapping and source, and files it as the book's last request."""
-    known = source_tables(mapping(settings))
-    tables, scope = checked(order, known, source_catalog(settings))
+def start_dump(settings: Settings, order: DumpOrder, known: Sequence[str] | None = None) -> RequestBook:
+    """Checks an order against mapping and source, and files it as the book's last request.
+
+    ``known``: names of the source tables that the mapping reads, for who has it loaded.
+    """
+    read = source_tables(mapping(settings)) if known is None else known
+    tables, scope = checked(order, read, source_catalog(settings))
     refuse_under_cutover(settings, "a dump")
     return request_book(settings).update(lambda book: book.start(tables, scope, token=new_token()))
 

@@ -18,10 +18,14 @@ Segment = tuple[str, int]
 """A status and the number of keys or comparisons that have it."""
 
 
+def style() -> str:
+    """The style sheet of all our pages."""
+    return (files(own("verify")) / "data" / "page.css").read_text("utf-8")
+
+
 def page(title: str, body: Sequence[str]) -> str:
     """The whole document. ``title`` is plain text, ``body`` is HTML."""
-    here = files(own("verify")) / "data"
-    style, script = (here / "page.css").read_text(), "\n" + (here / "page.js").read_text()
+    script = "\n" + (files(own("verify")) / "data" / "page.js").read_text("utf-8")
     digest = b64encode(sha256(script.encode()).digest()).decode()
     # A value that slipped through unescaped could neither run nor fetch anything.
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
@@ -30,7 +34,7 @@ def page(title: str, body: Sequence[str]) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="color-scheme" content="light dark">'
-        f"<title>{escape(title)}</title><style>\n{style}</style></head><body><main>\n"
+        f"<title>{escape(title)}</title><style>\n{style()}</style></head><body><main>\n"
         + "\n".join(filter(None, body))
         + f"\n</main><script>{script}</script></body></html>\n"
     )

@@ -1,4 +1,4 @@
-"""The address at which a process tells of itself: ``/metrics``, ``/healthz``, ``/readyz``, over HTTP.
+"""The address at which a process tells of itself: its live page, ``/metrics``, ``/healthz``, ``/readyz``, over HTTP.
 
 What is told is put together when it is asked for, from what is known by then; a request waits for nothing of the run,
 and the run for no request. Requests are answered by a few threads at most: more of them at once are refused.
@@ -8,25 +8,39 @@ from __future__ import annotations
 
 import hmac
 import http.server
-import json
 import socket
 import socketserver
 import ssl
 import threading
 from collections.abc import Callable
-from http import HTTPStatus
+from http import HTTPMethod, HTTPStatus
 from types import TracebackType
 from typing import Any, Self
 
+from migrator.adapters.observers.live_page import MOST_BYTES, Answer, LivePage, answer, refusal
 from migrator.adapters.observers.metrics import CONTENT_TYPE, exposition
 from migrator.errors import ConfigError
-from migrator.model.observed.listening import Listening
+from migrator.model.observed.listening import Listening, is_loopback
 from migrator.model.observed.observation import DUMPING, FILLING, LEADER, STANDING_BY, STREAMING, Observation
 
 _TIMEOUT_S = 5.0
 _AT_ONCE = 8
-_JSON = "application/json; charset=utf-8"
 _READY = (DUMPING, FILLING, STREAMING, STANDING_BY)
+_THERE_ARE = "there are /, /live.json, /hour.json, /metrics, /healthz, /readyz, and /requests to POST to"
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+"""Of every answer; the page has a policy of its own."""
+_LOOPBACK = (
+    "open it as 127.0.0.1 or localhost, also through a tunnel; for other names set a token in [observe]"
+)
+_TURN_ON = "name a control_token in [observe]; `migrator dump` does the same on the machine"
 
 
 class ObserverServer:
@@ -35,15 +49,16 @@ class ObserverServer:
     Args:
         listening: where, and to whom.
         look: what is known now; called by several threads.
+        page: the live page; None: there is none.
 
     Raises ``ConfigError`` where the address can't be listened at, or a certificate can't be used.
     """
 
-    def __init__(self, listening: Listening, look: Callable[[], Observation]):
+    def __init__(self, listening: Listening, look: Callable[[], Observation], page: LivePage | None = None):
         context = _tls(listening)
         six = ":" in listening.host
         try:
-            self._server = _Server(listening, look, context, socket.AF_INET6 if six else socket.AF_INET)
+            self._server = _Server(listening, look, page, context, socket.AF_INET6 if six else socket.AF_INET)
         except OSError as error:
             raise ConfigError(
                 f"metrics can't be served at {listening.host}:{listening.port}",
@@ -97,11 +112,12 @@ class _Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
         self,
         listening: Listening,
         look: Callable[[], Observation],
+        page: LivePage | None,
         context: ssl.SSLContext | None,
         family: socket.AddressFamily,
     ):
         self.address_family = family
-        self.token, self.look, self._context = listening.token, look, context
+        self.listening, self.look, self.page, self._context = listening, look, page, context
         self._places = threading.BoundedSemaphore(_AT_ONCE)
         super().__init__((listening.host, listening.port), _Handler)
 
@@ -139,44 +155,91 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     timeout = _TIMEOUT_S
 
     def do_GET(self) -> None:
-        """Answers a request."""
-        if not self._admitted():
-            self._answer(HTTPStatus.UNAUTHORIZED, _JSON, _document(error="a token is needed"))
-            return
-        path = self.path.partition("?")[0]
-        if path == "/metrics":
-            self._answer(HTTPStatus.OK, CONTENT_TYPE, exposition(self.server.look()))
+        """Answers a question."""
+        path, page = self.path.partition("?")[0], self.server.page
+        if page is not None and (found := page.open_to_all(path)) is not None:
+            self._answer(found)
+        elif not self._admitted():
+            self._answer(
+                refusal(HTTPStatus.UNAUTHORIZED, "a token is needed", remedy="send Authorization: Bearer ...")
+            )
+        elif path == "/metrics":
+            self._answer(Answer(HTTPStatus.OK, CONTENT_TYPE, exposition(self.server.look())))
         elif path in ("/healthz", "/readyz"):
             self._health(path)
+        elif page is not None and self._strange_host():
+            what = f"this address is not known as {self.headers.get('Host', '')!r}"
+            self._answer(refusal(HTTPStatus.MISDIRECTED_REQUEST, what, remedy=_LOOPBACK))
+        elif page is not None and (found := page.for_readers(path, bool(self._control()))) is not None:
+            self._answer(found)
+        elif path == "/requests":
+            self._answer(refusal(HTTPStatus.METHOD_NOT_ALLOWED, "requests are made by POST"), Allow="POST")
         else:
-            self._answer(
-                HTTPStatus.NOT_FOUND, _JSON, _document(error="there are /metrics, /healthz, /readyz")
-            )
+            self._answer(refusal(HTTPStatus.NOT_FOUND, _THERE_ARE))
 
     do_HEAD = do_GET
+
+    def do_POST(self) -> None:
+        """Carries out a request, where a token permits it."""
+        page = self.server.page
+        if page is None or self.path != "/requests":
+            self._answer(refusal(HTTPStatus.NOT_FOUND, "requests are made at /requests"))
+        elif not self._control():
+            self._answer(refusal(HTTPStatus.FORBIDDEN, "nothing can be asked for here", remedy=_TURN_ON))
+        elif not self._brings(self._control()):
+            reads = self._brings(self.server.listening.token)
+            status = HTTPStatus.FORBIDDEN if reads else HTTPStatus.UNAUTHORIZED
+            what = (
+                "this token lets read, and ask for nothing"
+                if reads
+                else "a token that permits requests is needed"
+            )
+            self._answer(refusal(status, what, remedy="bring the one of [observe] control_token"))
+        elif self.headers.get_content_type() != "application/json":
+            self._answer(refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "a request is application/json"))
+        elif not (length := self.headers.get("Content-Length", "")).isdecimal() or int(length) > MOST_BYTES:
+            what = f"a request has a Content-Length of at most {MOST_BYTES} bytes"
+            self._answer(refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, what))
+        else:
+            self._answer(page.request(self.rfile.read(int(length)), f"from {self.client_address[0]}"))
 
     def _health(self, path: str) -> None:
         seen = self.server.look()
         why = "" if path == "/healthz" else not_ready(seen)
         status = HTTPStatus.SERVICE_UNAVAILABLE if why else HTTPStatus.OK
-        self._answer(status, _JSON, _document(role=seen.role, phase=seen.phase, ready=not why, why=why))
+        self._answer(answer(status, {"role": seen.role, "phase": seen.phase, "ready": not why, "why": why}))
+
+    def _control(self) -> str | None:
+        return self.server.listening.control
 
     def _admitted(self) -> bool:
-        token = self.server.token
-        brought = self.headers.get("Authorization", "")
-        return token is None or hmac.compare_digest(brought.encode(), f"Bearer {token}".encode())
+        token = self.server.listening.token
+        return token is None or self._brings(token) or self._brings(self._control())
 
-    def _answer(self, status: HTTPStatus, kind: str, body: bytes) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("Cache-Control", "no-store")
-        self.send_header("X-Content-Type-Options", "nosniff")
-        if status is HTTPStatus.UNAUTHORIZED:
+    def _brings(self, token: str | None) -> bool:
+        brought = self.headers.get("Authorization", "")
+        return token is not None and hmac.compare_digest(brought.encode(), f"Bearer {token}".encode())
+
+    def _strange_host(self) -> bool:
+        """Tells whether a browser was led here by a foreign name, where nothing else asks who reads."""
+        listening = self.server.listening
+        if listening.token is not None or listening.tls_client_ca:
+            return False
+        name = self.headers.get("Host", "").rpartition(":")[0] or self.headers.get("Host", "")
+        name = name.strip("[]").lower()
+        return name != listening.host.lower() and not is_loopback(name)
+
+    def _answer(self, found: Answer, **headers: str) -> None:
+        self.send_response(found.status)
+        self.send_header("Content-Type", found.kind)
+        self.send_header("Content-Length", str(len(found.body)))
+        if found.status is HTTPStatus.UNAUTHORIZED:
             self.send_header("WWW-Authenticate", "Bearer")
+        for name, value in {**_HEADERS, **found.headers, **headers}.items():
+            self.send_header(name, value)
         self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
+        if self.command != HTTPMethod.HEAD:
+            self.wfile.write(found.body)
 
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing: the run's lines are the run's."""
@@ -191,7 +254,3 @@ def not_ready(seen: Observation) -> str:
     if seen.role == LEADER and seen.source.problem:
         return f"source: {seen.source.problem}"
     return ""
-
-
-def _document(**fields: object) -> bytes:
-    return json.dumps(fields).encode() + b"\n"

@@ -6,20 +6,25 @@ from dataclasses import replace
 
 import click
 
+from migrator.cli.docs import documents
 from migrator.cli.kept import keep, keep_stop, reason_option
 from migrator.cli.options import Amount, OnSpark, either_way, repair_words
 from migrator.cli.run.display import Display
 from migrator.cli.run.service import ServiceManager
 from migrator.cli.run.verifier import Verifier, command
 from migrator.cli.signals import stop_on_signals
+from migrator.config.project import Settings
 from migrator.errors import MappingError, MigratorError
+from migrator.model.requests.request import RequestBook
+from migrator.run.analysed import source_tables
 from migrator.run.caught_up import caught_up
+from migrator.run.commands.dump_order import DumpOrder
 from migrator.run.failure import Stopping
 from migrator.run.migration import Migration
 from migrator.run.progress import Progress
 from migrator.wiring import parts as wiring
 from migrator.wiring.cutover import part_of, undone_unled
-from migrator.wiring.observed.watching import watched
+from migrator.wiring.observed.watching import Behind, watched
 from migrator.wiring.under_cutover import refuse_under_cutover
 from transforms.registry import Mapping
 from verify.tables.continuous import DEFAULT_RATE
@@ -108,7 +113,7 @@ def run(
     goal = caught_up(parts.catalog.position) if until == "caught-up" else None
     manager = ServiceManager()
     with (
-        watched(settings, migration.progress, listen, log_format or ""),
+        watched(settings, migration.progress, behind(settings, parts.mapping), listen, log_format or ""),
         Display(migration.progress, plain=plain or None),
     ):
         beside = None
@@ -132,6 +137,22 @@ def run(
             if beside is not None:
                 beside.join(timeout=15)
     click.echo(summary(migration.progress))
+
+
+def behind(settings: Settings, mapping: Mapping) -> Behind:
+    """Returns what stands behind the run's live page: dump requests for the tables of its mapping, documents."""
+    known = source_tables(mapping)
+
+    def start(tables: tuple[str, ...]) -> RequestBook:
+        return wiring.start_dump(settings, DumpOrder(tables), known)
+
+    return Behind(start, document)
+
+
+def document(name: str) -> str | None:
+    """Returns the text of a document; None: there is none of that name."""
+    found = documents().get(name)
+    return None if found is None else found.read_text("utf-8")
 
 
 def refuse_unaccepted(accepted: tuple[str, ...], mapping: Mapping, reason: str) -> None:

@@ -158,8 +158,8 @@ def inserts_fell_off(_seen: Observation, hour: Hour) -> Iterator[Trouble]:
     yield Trouble(
         "InsertsFellOff",
         LOOK,
-        f"inserts fell off in {_some(tables)}: {worst.table} had at least {worst.usual:,.0f} a minute, now"
-        f" {worst.now:,.1f}",
+        f"inserts fell off in {_some(tables)}: {worst.table if len(tables) > 1 else 'it'} had at least"
+        f" {worst.usual:,.0f} a minute, now {worst.now:,.1f}",
         min(one.since_us for one in hour.fallen),
         "an application that stopped writing, or whose writes no longer reach this table; the migration goes on",
         "ask who writes the table; look at the application's errors and at triggers that were dropped",

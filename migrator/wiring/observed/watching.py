@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 
 from migrator.adapters.hooks.events import LIMIT_S, told_of
+from migrator.adapters.observers.live_page import LivePage
 from migrator.adapters.observers.run_log import RunLog, document
 from migrator.adapters.observers.server import ObserverServer
 from migrator.config.project import Settings
@@ -16,24 +18,43 @@ from migrator.model.hint import Hint
 from migrator.model.observed.happening import Happening
 from migrator.model.observed.listening import Listening
 from migrator.model.observed.observation import Ended
+from migrator.run.commands.asked import Desk, Start
 from migrator.run.failure import Stopping
 from migrator.run.observe.journal import Journal
 from migrator.run.observe.lag_watch import LagWatch
 from migrator.run.observe.observer import Observer
 from migrator.run.progress import Progress
-from migrator.wiring.coordination import hints_for_once
+from migrator.wiring.coordination import hints_for_once, requests
 from migrator.wiring.observed.sights import sights
 from migrator.wiring.observed.status import note_end, unit_of
 from migrator.wiring.source import source_parts
+from migrator.wiring.target import acts
+from verify.report.page import style
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """What stands behind the live page beside the run itself.
+
+    Attributes:
+        start: files a dump request.
+        document: the text of a document by its name; None: there is none.
+    """
+
+    start: Start
+    document: Callable[[str], str | None]
 
 
 @contextmanager
-def watched(settings: Settings, progress: Progress, listen: str = "", log_format: str = "") -> Iterator[None]:
+def watched(
+    settings: Settings, progress: Progress, behind: Behind, listen: str = "", log_format: str = ""
+) -> Iterator[None]:
     """Watches within it, in threads that nothing of the run waits for, and leaves behind how it ended.
 
     Args:
         settings: the project's.
         progress: of the run.
+        behind: what the live page needs besides.
         listen: an address in place of the settings'; empty: that of the settings.
         log_format: likewise, of the log of events.
 
@@ -46,7 +67,9 @@ def watched(settings: Settings, progress: Progress, listen: str = "", log_format
     ended = Ended(0)
     with ExitStack() as stack:
         if where is not None:
-            stack.enter_context(_served(settings, progress, where, before, stopping))
+            observer = _observer(settings, progress, before)
+            stack.enter_context(_served(settings, observer, behind, where))
+            observer.start(stopping)
         ends = _recorded(settings, progress, log_format, stopping)
         _, ports = source_parts(settings)
         if (meter := ports([]).meter) is not None:
@@ -97,12 +120,18 @@ def _before(settings: Settings) -> Hint | None:
     return None
 
 
-def _served(
-    settings: Settings, progress: Progress, where: Listening, before: Hint | None, stopping: Stopping
-) -> ObserverServer:
-    observer = Observer(
-        settings.name, unit_of(settings), progress, sights(settings), None if before is None else before.ended
+def _observer(settings: Settings, progress: Progress, before: Hint | None) -> Observer:
+    ended = None if before is None else before.ended
+    max_lag_s = settings.observe.events.max_lag_s
+    return Observer(settings.name, unit_of(settings), progress, sights(settings), ended, max_lag_s)
+
+
+def _served(settings: Settings, observer: Observer, behind: Behind, where: Listening) -> ObserverServer:
+    desk = Desk(
+        partial(requests, settings),
+        behind.start,
+        lambda act, reason, detail: acts(settings).add(act, reason, detail),
     )
-    server = ObserverServer(where, observer.observation)
-    observer.start(stopping)
-    return server
+    return ObserverServer(
+        where, observer.observation, LivePage(style(), observer.live, desk, behind.document)
+    )
