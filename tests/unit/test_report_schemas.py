@@ -45,6 +45,7 @@ from tests.unit.cli.test_repair_report import BEFORE, STEPS, WRONG, after
 from tests.unit.cli.test_status import FULL, STOPPED, status_json
 from tests.unit.model.test_sequence_advance import ONE
 from tests.unit.transforms.test_explained import JOINED, TABLE
+from tests.unit.observers import full_pages
 from tests.unit.verify.dual_read.test_dual_report import every_kind
 from tests.unit.verify.test_verify_report import DIFFERENT, EQUAL
 from transforms.on_spark.explained import explained
@@ -162,6 +163,9 @@ REPORTS: dict[str, tuple[str, Callable[[], str]]] = {
     ),
     "history": ("history", lambda: json.dumps([asdict(ACT), asdict(ACT) | {"epoch": None}])),
     "set aside": ("set-aside", lambda: json.dumps([asdict(one) for one in full.LEDGER.bad_rows])),
+    "live page": ("live", full_pages.live),
+    "live page, nothing known": ("live", full_pages.nothing_known),
+    "live page, its hour": ("hour", full_pages.hour),
 }
 
 

@@ -117,6 +117,7 @@ DOCUMENTS: Mapping[str, str] = {
     "dump requests": "dump-again",
     "dump requests: pace": "pace",
     "event log": "watch",
+    "halt": "stop-and-restart",
     "late writes": "cut-over",
     "mapping": "change-the-mapping",
     "mirror": "joined-mappings",

@@ -12,7 +12,7 @@ from migrator.errors import ConfigError
 from tests.unit.config.test_config import GOOD, write
 
 CERTIFICATES = Path(__file__).parents[2] / "certificates"
-PASSWORDS = {"SOURCE_PASSWORD": "x", "TOKEN": "abc", "EMPTY": "", "BLANK": "a b"}
+PASSWORDS = {"SOURCE_PASSWORD": "x", "TOKEN": "abc", "CONTROL": "do", "EMPTY": "", "BLANK": "a b"}
 TLS = f'tls_cert = "{CERTIFICATES}/server.pem"\ntls_key = "{CERTIFICATES}/server.pem"\n'
 CLIENTS = f'{TLS}tls_client_ca = "{CERTIFICATES}/ca.pem"\n'
 
@@ -67,6 +67,12 @@ def test_elsewhere_a_token_or_client_certificates_are_needed(tmp_path: Path, hos
         ("max_lag_s = 0", "0 is not above 0"),
         ('on_event = "https:///x"', "it names no host"),
         (f'tls_client_ca = "{CERTIFICATES}/ca.pem"', "clients show certificates in TLS only"),
+        (
+            'token_env = "TOKEN"\ncontrol_token_env = "TOKEN"',
+            "observe.control_token_env: it is the token that lets read",
+        ),
+        ('control_token_env = "BLANK"', "observe.control_token_env: a token is ASCII"),
+        ('control_token = "abc"', "must not stand in this file"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, lines: str, problem: str) -> None:
@@ -92,3 +98,21 @@ def test_a_command_may_choose_another_address_with_the_same_guard(tmp_path: Path
     assert settings(tmp_path, 'token_env = "TOKEN"').observe.at("0.0.0.0:9464").token == "abc"
     with pytest.raises(ConfigError, match="can't be served at 'here'"):
         plain.at("here")
+
+
+def test_requests_are_permitted_by_a_token_of_their_own_that_nobody_can_read_on_its_way(
+    tmp_path: Path,
+) -> None:
+    assert settings(tmp_path, 'listen = "127.0.0.1:9464"').observe.guard.control is None
+    control = 'control_token_env = "CONTROL"'
+    there = settings(tmp_path, 'listen = "127.0.0.1:9464"', control).observe.there
+    assert there is not None
+    assert (there.token, there.control, "do" in repr(there).split("'")) == (None, "do", False)
+    elsewhere = ('listen = "10.0.0.1:9464"', 'token_env = "TOKEN"', control)
+    with pytest.raises(ConfigError, match="control_token could be read on its way"):
+        settings(tmp_path, *elsewhere)
+    there = settings(tmp_path, *elsewhere, TLS).observe.there
+    assert there is not None
+    assert there.control == "do"
+    with pytest.raises(ConfigError, match="without a token or a certificate"):
+        settings(tmp_path, 'listen = "10.0.0.1:9464"', control, TLS)
