@@ -41,7 +41,7 @@ def after(hour: Hour, seen: Observation) -> Hour:
     minutes = _minutes(hour, seen, unbroken)
     begun = len(minutes) > 1 and minutes[-1].start_us != (hour.minutes[-1].start_us if hour.minutes else 0)
     next_hour = Hour(looks, minutes, seen.work.changes, hour.fallen)
-    return replace(next_hour, fallen=fallen(next_hour.whole_minutes())) if begun else next_hour
+    return replace(next_hour, fallen=fallen(next_hour.whole_minutes(), hour.fallen)) if begun else next_hour
 
 
 def look_of(seen: Observation) -> Look:

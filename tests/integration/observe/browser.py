@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -120,11 +120,7 @@ class Browser:
 def chromium() -> Iterator[Browser]:
     """A browser while its block lasts. Skips the test where this machine has none."""
     webdriver = pytest.importorskip("selenium.webdriver", reason="no selenium: pip install -e '.[dev]'")
-    programs: dict[str, Callable[[], str | None]] = {
-        name: lambda name=name: shutil.which(name)
-        for name in ("chromium", "chromedriver")  # type: ignore[misc]
-    }
-    found = {name: path() for name, path in programs.items()}
+    found = {name: shutil.which(name) for name in ("chromium", "chromedriver")}
     if None in found.values():
         pytest.skip("no Chromium: apt-get install chromium chromium-driver")
     options = webdriver.ChromeOptions()

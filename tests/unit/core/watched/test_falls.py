@@ -96,6 +96,30 @@ def test_an_hour_tells_it_at_the_end_of_a_minute_and_forgets_it_once_it_goes_on(
     assert hour.fallen == ()
 
 
+def test_it_is_told_for_an_hour_unless_it_goes_on() -> None:
+    hour, inserts, seconds = Hour(), 0, []
+    for second in range(0, 9000, 10):
+        inserts += 10 if second < 2400 else 0
+        hour = after(hour, seen(second, inserts))
+        if hour.fallen:
+            seconds.append(second)
+            (found,) = hour.fallen
+            assert (found.usual, found.since_us) == (60.0, BEGAN_US + 2400 * 1_000_000)
+    assert (seconds[0], seconds[-1]) == (2640, 2400 + 3600 + 50), (
+        "until the minute that begins an hour later is over"
+    )
+    assert len(seconds) == (seconds[-1] - seconds[0]) // 10 + 1, "without a break"
+
+
+def test_minutes_that_were_not_read_end_nothing() -> None:
+    whole = minutes([60] * 50 + [0] * 5)
+    found = fallen(whole)
+    unread = [*whole, Minute(BEGAN_US + 55 * MINUTE_US, (), False)]
+    assert fallen(unread) == ()
+    assert fallen(unread, found) == found
+    assert fallen(minutes([60] * 55), found) == (), "it goes on"
+
+
 def test_a_source_that_cannot_be_read_is_no_fall_of_its_tables() -> None:
     hour, inserts = Hour(), 0
     for second in range(0, 4200, 10):
