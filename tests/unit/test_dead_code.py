@@ -22,7 +22,7 @@ OTHERS_CALL_IT = {
     "pytest": ("pytestmark", "test_*", "pytest_addoption", "pytest_terminal_summary"),
     "http.server, socketserver": (
         "daemon_threads", "block_on_close", "address_family", "server_port", "handle_error", "sys_version", "timeout",
-        "do_HEAD", "log_message",
+        "do_HEAD", "do_POST", "log_message",
     ),
     "prometheus_client": ("describe",),
     "Python, of a module": ("__getattr__", "__dir__"),

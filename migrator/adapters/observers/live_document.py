@@ -22,7 +22,7 @@ _ROOM = ("kept_bytes", "left_bytes", "bound_bytes", "expiry_s")
 
 
 def live_document(live: Live, control: bool) -> dict[str, Any]:
-    """What is known now. ``control``: whether anything can be asked for at this address."""
+    """Everything known now. ``control``: whether anything can be asked for at this address."""
     seen, hour = live.seen, live.hour
     return {
         "format": FORMAT,

@@ -36,7 +36,7 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-"""Of every answer; the page has a policy of its own."""
+"""Headers of every answer; the page has a policy of its own."""
 _LOOPBACK = (
     "open it as 127.0.0.1 or localhost, also through a tunnel; for other names set a token in [observe]"
 )

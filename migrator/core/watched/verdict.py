@@ -47,7 +47,7 @@ def verdict(seen: Observation, hour: Hour, found: tuple[Trouble, ...]) -> Troubl
 
 
 def _noted(seen: Observation) -> Iterator[Trouble]:
-    """What the run itself warns of, and verdicts that can't be read."""
+    """Warnings of the run itself, and verdicts that can't be read."""
     if seen.judged.problem:
         yield Trouble(
             "VerdictsUnreadable",

@@ -94,14 +94,14 @@ class Hour:
         return found
 
     def rates(self, total: Callable[[Look], int]) -> Iterator[float | None]:
-        """What a total rose by a second, up to each look; None where there is nothing to compare with."""
+        """Rises of a total a second, up to each look; None where there is nothing to compare with."""
         before: Look | None = None
         for look in self.looks:
             yield rate(before, look, total)
             before = look
 
     def rate(self, total: Callable[[Look], int], span_us: int = MINUTE_US) -> float | None:
-        """What a total rose by a second over the last minute."""
+        """Rise of a total a second over the last minute."""
         looks = self.within(span_us) if self.looks else ()
         return rate(looks[0], looks[-1], total) if looks else None
 
@@ -115,7 +115,7 @@ class Hour:
 
 
 def rate(before: Look | None, after: Look, total: Callable[[Look], int]) -> float | None:
-    """What a total rose by a second between two looks; None where that isn't known."""
+    """Rise of a total a second between two looks; None where that isn't known."""
     if before is None or after.at_us <= before.at_us:
         return None
     return max(0, total(after) - total(before)) * 1e6 / (after.at_us - before.at_us)

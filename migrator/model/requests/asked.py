@@ -27,7 +27,7 @@ _NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is asked for.
+    """A request: an act, and on what.
 
     Attributes:
         act: one of ``ACTS``.
@@ -48,7 +48,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What became of it; ``warning``: what else must be known, such as that the history lacks it."""
+    """The outcome of a request in words; ``warning``: what else must be known, such as that the history lacks it."""
 
     words: str
     warning: str = ""

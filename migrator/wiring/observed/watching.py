@@ -34,7 +34,7 @@ from verify.report.page import style
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """What stands behind the live page beside the run itself.
+    """The parts that stand behind the live page beside the run itself.
 
     Attributes:
         start: files a dump request.
