@@ -87,6 +87,11 @@ class ObserveSettings:
     guard: Listening = field(default_factory=lambda: Listening("", 0))
     events: EventSettings = EventSettings()
 
+    def turned(self) -> ObserveSettings:
+        """The way back's. It dumps nothing, so nothing can be asked for there."""
+        back = None if self.back is None else replace(self.back, control=None)
+        return replace(self, there=back, back=None, guard=replace(self.guard, control=None))
+
     def at(self, address: str) -> Listening:
         """The same guard at an address of a command's. Raises ``ConfigError`` naming it, the cause and the remedy."""
         found = _parsed(address)

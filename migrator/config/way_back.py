@@ -43,6 +43,6 @@ def way_back(settings: Settings) -> Settings:
         replaced_tables="stop",
         text_columns={},
         accepted=(),
-        observe=replace(settings.observe, there=settings.observe.back, back=None),
+        observe=settings.observe.turned(),
         reversed=True,
     )

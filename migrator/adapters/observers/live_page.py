@@ -59,7 +59,7 @@ class LivePage:
     document: Callable[[str], str | None]
 
     def open_to_all(self, path: str) -> Answer | None:
-        """Answers that tell nothing of the migration: the page's own text, the tool's documents; None for any other path."""
+        """Answers that tell nothing of the migration: the page's own text, documents; None for any other path."""
         if path == "/":
             page, policy = self._page
             return Answer(HTTPStatus.OK, HTML, page, policy)
@@ -72,7 +72,7 @@ class LivePage:
         return None
 
     def for_readers(self, path: str, control: bool) -> Answer | None:
-        """Answers about the run; None for any other path. ``control``: whether requests can be made at this address."""
+        """Answers about the run; None for any other path. ``control``: whether requests can be made here."""
         if path == "/live.json":
             return answer(HTTPStatus.OK, live_document(self.live(), control))
         if path == "/hour.json":

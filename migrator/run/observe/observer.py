@@ -158,7 +158,7 @@ class Observer:
         """Reads the record of the cut-over; where it can't be read, none is known."""
         try:
             self._note(cutover=self._sights.cutover())
-        except MigratorError:
+        except (MigratorError, ValueError):  # a row that is no document
             self._note(cutover=None)
 
     def look_back(self) -> None:

@@ -87,6 +87,10 @@ def test_the_way_back_listens_elsewhere_or_nowhere(tmp_path: Path) -> None:
     back = way_back(settings(tmp_path, 'reverse_listen = "127.0.0.1:9465"')).observe.there
     assert back is not None
     assert back.port == 9465
+    lines = ('reverse_listen = "127.0.0.1:9465"', 'control_token_env = "CONTROL"')
+    turned = way_back(settings(tmp_path, *lines)).observe
+    assert turned.there is not None
+    assert (turned.there.control, turned.at("127.0.0.1:0").control) == (None, None), "it dumps nothing"
 
 
 def test_a_command_may_choose_another_address_with_the_same_guard(tmp_path: Path) -> None:

@@ -93,7 +93,11 @@ def test_the_hour_is_kept_by_looks_of_its_own_and_not_by_those_who_ask() -> None
 def test_a_record_that_cannot_be_read_is_unknown_and_hides_nothing_else() -> None:
     world = World()
     world.look()
-    world.failure = ConnectionFailed("the record of the cut-over can't be reached")
-    world.look()
-    live = world.observer.live()
-    assert (live.cutover, live.targets) == (None, ("person",))
+    for failure in (ConnectionFailed("the record of the cut-over can't be reached"), ValueError("no JSON")):
+        world.failure = None
+        world.look()
+        assert world.observer.live().cutover == SWITCHING
+        world.failure = failure
+        world.look()
+        live = world.observer.live()
+        assert (live.cutover, live.targets) == (None, ("person",))
