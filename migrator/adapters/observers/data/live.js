@@ -153,7 +153,7 @@ function showFacts(live) {
   const others = live.standbys === null ? "" : `, ${live.standbys} stand${live.standbys === 1 ? "s" : ""} by`;
   put(byId("process"), live.role === "leader" ? `leads, epoch ${live.epoch}${others}` : live.leader ? `stands by; ${live.leader} leads` : "nobody leads");
   hide(byId("note"), !live.note);
-  put(byId("note"), `Note: ${live.note}`, 1000);
+  put(byId("note"), `Note: ${live.note}`, 500);
 }
 
 function showEnd(id, server, nowUs) {
