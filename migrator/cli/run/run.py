@@ -73,7 +73,7 @@ from verify.tables.continuous import DEFAULT_RATE
     "--listen",
     default="",
     metavar="HOST:PORT",
-    help="Tell metrics and health there, in place of [observe] listen: for a second process on a machine.",
+    help="Have live page, metrics and health there, in place of [observe] listen: for a second process on a machine.",
 )
 @click.option(
     "--log-format",

@@ -120,15 +120,16 @@ class Browser:
 def chromium() -> Iterator[Browser]:
     """A browser while its block lasts. Skips the test where this machine has none."""
     webdriver = pytest.importorskip("selenium.webdriver", reason="no selenium: pip install -e '.[dev]'")
-    found = {name: shutil.which(name) for name in ("chromium", "chromedriver")}
-    if None in found.values():
+    browser = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chromium-browser"))), None)
+    driver_program = shutil.which("chromedriver")
+    if browser is None or driver_program is None:
         pytest.skip("no Chromium: apt-get install chromium chromium-driver")
     options = webdriver.ChromeOptions()
-    options.binary_location = found["chromium"]
+    options.binary_location = browser
     for option in _OPTIONS:
         options.add_argument(option)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    service = webdriver.ChromeService(found["chromedriver"])
+    service = webdriver.ChromeService(driver_program)
     driver = webdriver.Chrome(options=options, service=service)
     try:
         yield Browser(driver)
