@@ -157,6 +157,8 @@ _CAPTURE = {
     "event_log_bytes": "log changes wait as well while the event log would hold more than this"
     " ([Room for the event log](how-to/watch.md#room-for-the-event-log))",
     "event_log_free_bytes": "everything waits while less than this would be free on the event log's disk",
+    "keep_applied_bytes": "the newest segments that the target holds stay in the event log up to this size, half of"
+    " `backlog_bytes` at most, for [incidents](how-to/incidents/incidents.md); they go where room is needed",
 }
 _APPLY = {
     "batch_rows": "rows mapped and applied in one target transaction. A larger source transaction is still applied"
@@ -191,6 +193,7 @@ _NO_BOUND = {
     "table_silence_s": "no warning",
     "event_log_bytes": "no bound",
     "event_log_free_bytes": "a fiftieth of the disk, 256 MiB at most",
+    "keep_applied_bytes": "nothing is kept",
 }
 _SPARK = {
     "master": Setting(str, "Spark master URL", "local[*]"),

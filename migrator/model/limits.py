@@ -45,6 +45,7 @@ class CaptureLimits:
         event_log_bytes: changes wait as well while it would hold more than this; 0: no such bound.
         event_log_free_bytes: everything waits while less than this would be free on its disk; 0: a fiftieth of the
             disk, but 256 MiB at most.
+        keep_applied_bytes: how much of what the target holds already stays in it, for incidents; 0: nothing.
     """
 
     chunk_rows: int = 20_000
@@ -64,6 +65,7 @@ class CaptureLimits:
     backlog_bytes: int = 1 << 30
     event_log_bytes: int = 0
     event_log_free_bytes: int = 0
+    keep_applied_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

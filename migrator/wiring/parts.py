@@ -147,7 +147,9 @@ def _event_log(settings: Settings, step: Step, epoch: int, ledger: Ledger) -> Ev
     writer = FileSegmentWriter(
         settings.event_log(), epoch, after=after, applied=applied, fresh=fresh, step=step
     )
-    reader = FileBatchReader(settings.event_log(), fresh=fresh)
+    limits = settings.capture
+    keep_bytes = min(limits.keep_applied_bytes, limits.backlog_bytes // 2)
+    reader = FileBatchReader(settings.event_log(), fresh=fresh, keep_bytes=keep_bytes)
     return EventLog(writer, reader, FileRoom(settings.event_log(), writer, reader))
 
 

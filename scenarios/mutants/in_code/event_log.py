@@ -116,6 +116,7 @@ READER = (
         ("half a transaction before damage is read", "if manifest.ends_transaction:\n                ready = place", "ready = place"),
         ("files of dump rows aren't checked", "read_checked(file, manifest.number)\n                key", "key"),
         ("the newest segment is released", "for n in numbers[:-1] if n <= up_to", "for n in numbers if n <= up_to"),
+        ("what is to be kept is released", "doomed[: len(doomed) - self._newest(doomed, keep_bytes)]", "doomed"),
         ("what another reader needs is released", "if n <= up_to and (needed is None or n < needed)]", "if n <= up_to]"),
         ("what isn't applied is released", "if n <= up_to and (needed is None or n < needed)]", "if (needed is None or n < needed)]"),
         ("released segments that the ledger lacks are passed over",

@@ -87,3 +87,27 @@ def test_a_batch_is_bounded_by_what_its_rows_take_in_memory(tmp_path: Path) -> N
     assert sum(file.size_bytes for each in reader.manifests(0) for file in each.files) < 50_000
     assert (first.first, first.last) == (1, 2)
     assert read(reader, first.last).last == 3
+
+
+def test_the_newest_applied_segments_stay_up_to_a_size_until_room_is_needed(tmp_path: Path) -> None:
+    writer = FileSegmentWriter(tmp_path / "log", 1)
+    for order in range(1, 7):
+        writer.append(content(order, images((order, 0, 1, order, "x"))))
+    sizes = [
+        sum(file.stat().st_size for file in (tmp_path / "log").rglob(f"{number:010d}*"))
+        for number in range(1, 7)
+    ]
+    reader = FileBatchReader(tmp_path / "log", keep_bytes=sum(sizes[2:5]))
+    reader.release(5)
+    assert [one.number for one in reader.manifests(0)] == [3, 4, 5, 6]
+    reader.release_again()
+    assert [one.number for one in reader.manifests(0)] == [6]
+
+
+def test_nothing_stays_that_is_larger_than_what_may(tmp_path: Path) -> None:
+    writer = FileSegmentWriter(tmp_path / "log", 1)
+    for order in (1, 2, 3):
+        writer.append(content(order, images((order, 0, 1, order, "x"))))
+    reader = FileBatchReader(tmp_path / "log", keep_bytes=10)
+    reader.release(3)
+    assert [one.number for one in reader.manifests(0)] == [3]

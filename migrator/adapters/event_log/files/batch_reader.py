@@ -11,6 +11,7 @@ import errno
 import os
 import time
 from collections.abc import Iterator
+from collections.abc import Sequence as Numbers
 
 import pyarrow as pa
 
@@ -49,6 +50,7 @@ class FileBatchReader:
         directory: of the event log; may not exist yet.
         max_bytes: a batch grows no further than this (rows in memory) unless one transaction is larger.
         fresh: shared with a writer in the same process; without it the directory is polled every 2 to 20 ms.
+        keep_bytes: the newest of the segments that may go stay up to this size, until room is needed.
     """
 
     def __init__(
@@ -57,10 +59,11 @@ class FileBatchReader:
         *,
         max_bytes: int = 256 << 20,
         fresh: FreshSegments | None = None,
+        keep_bytes: int = 0,
     ) -> None:
         self._layout = Layout.of(directory)
         self._disk_use = DiskUse(self._layout)
-        self._max_bytes = max_bytes
+        self._max_bytes, self._keep_bytes = max_bytes, keep_bytes
         self._fresh = fresh or FreshSegments()
         self._sequence = Sequence(self._layout, fresh)
         self._applied = 0
@@ -94,10 +97,15 @@ class FileBatchReader:
         need no fsync. Manifests go before data all the same: somebody may be listing them. What a crash leaves is
         removed by the next release or writer.
         """
+        self._release(up_to, self._keep_bytes)
+
+    def _release(self, up_to: int, keep_bytes: int) -> None:
         self._applied = max(self._applied, up_to)
         numbers = self._layout.numbers()
         needed = first_needed(self._layout)
         doomed = [n for n in numbers[:-1] if n <= up_to and (needed is None or n < needed)]
+        if keep_bytes:
+            doomed = doomed[: len(doomed) - self._newest(doomed, keep_bytes)]
         if not doomed:
             return
         try:
@@ -115,8 +123,23 @@ class FileBatchReader:
             ) from error
 
     def release_again(self) -> None:
-        """Releases what another reader still needed when it was last asked to, and no longer does."""
-        self.release(self._applied)
+        """Releases what another reader still needed when it was last asked to, and no longer does; and what was kept
+        though nobody needs it."""
+        self._release(self._applied, 0)
+
+    def _newest(self, numbers: Numbers[int], most_bytes: int) -> int:
+        """Counts the segments at the end of a list that take so many bytes at most together."""
+        sizes = dict.fromkeys(numbers, 0)
+        for number, path in self._layout.data_files():
+            if number in sizes:
+                sizes[number] += path.stat().st_size
+        kept = total = 0
+        for number in reversed(numbers):
+            total += sizes[number] + self._layout.manifest(number).stat().st_size
+            if total > most_bytes:
+                break
+            kept += 1
+        return kept
 
     def applied(self) -> int:
         """The highest segment that ``release`` was ever told of: the target holds everything up to it."""
