@@ -29,6 +29,12 @@ EXIT_CODES: Mapping[str, Mapping[int, str]] = {
         2: "error: it couldn't go on",
         3: "unknown: too little was tried",
     },
+    "incident": {
+        0: "done; replay: reproduced",
+        1: "replay: not reproduced",
+        2: "error",
+        3: "unknown: it couldn't be played to its end, or shrink has nothing to hold on to",
+    },
     "repair": {
         0: "nothing is to be repaired, or nothing is left",
         1: "something is to be repaired, or still differs",

@@ -27,7 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def migration(request: pytest.FixtureRequest) -> ProjectTest:
-    """The migration project on throw-away servers: ``load``, ``run``, ``assert_holds``."""
+    """The project on throw-away servers: ``load``, ``run``, ``assert_holds``; or ``replay``, ``assert_mended``."""
     from scenarios.chaos.project_test import ProjectTest
 
     folder = _project(request)

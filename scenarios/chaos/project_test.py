@@ -1,4 +1,5 @@
-"""The fixture ``migration`` of the pytest plugin: a project is loaded, run under hazards, and judged."""
+"""The fixture ``migration`` of the pytest plugin: a project is loaded, run under hazards, and judged; or an
+incident is replayed."""
 
 from __future__ import annotations
 
@@ -9,6 +10,8 @@ from pathlib import Path
 from migrator.errors import ConfigError
 from scenarios.chaos import given_rows, play
 from scenarios.chaos.hazards import chosen
+from scenarios.chaos.incident.incident_file import unpacked
+from scenarios.chaos.incident.replay import Replayed, replay
 from scenarios.chaos.stage import Old
 from scenarios.chaos.writes import weights
 from scenarios.play.run_result import RunResult
@@ -30,12 +33,14 @@ class ProjectTest:
 
     Attributes:
         result: of the last run; None before the first.
+        replayed: the last incident's replay; None before the first.
     """
 
     def __init__(self, config: Path, beside: Path, out: Path, done: Callable[[RunResult], None]):
         self._config, self._beside, self._out, self._done = config, beside, out, done
         self._old: Old | None = None
         self.result: RunResult | None = None
+        self.replayed: Replayed | None = None
 
     def load(self, schema: str | Path, rows: Files | None = None, number: int = 100) -> None:
         """Says what the old side is.
@@ -98,6 +103,27 @@ class ProjectTest:
             raise AssertionError("nothing was run: call migration.run() first")
         if self.result.outcome is not Outcome.HOLDS:
             raise AssertionError(said(self.result))
+
+    def replay(self, file: str | Path) -> Replayed:
+        """Replays an incident of ``migrator incident collect`` or ``shrink`` with the project as it is now.
+
+        Raises ``ConfigError`` for a file that is none, and for an incident of another engine.
+        """
+        self.replayed = replay(unpacked(self._found(file)), self._config)
+        return self.replayed
+
+    def assert_mended(self) -> None:
+        """Passes only if the replay was played to its end, compared rows, and found none that differs.
+
+        Raises ``AssertionError`` with what it found.
+        """
+        __tracebackhide__ = True
+        if self.replayed is None:
+            raise AssertionError("nothing was replayed: call migration.replay() first")
+        found = self.replayed.found
+        if found.anything() or not found.checked:
+            lines = [f"{self.replayed.judgement.value}: {self.replayed.reason}", *found.lines()]
+            raise AssertionError("\n  ".join(lines))
 
     def _found(self, file: str | Path) -> Path:
         for folder in (self._beside, self._config.parent):

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from migrator.errors import ConfigError
+from scenarios.chaos.incident.failure import Failure, Judgement, Wrong
+from scenarios.chaos.incident.replay import Replayed
 from scenarios.chaos.project_test import ProjectTest
 from scenarios.play.run_result import RunResult
 from scenarios.scenario import Scenario, WorkloadSpec
@@ -46,6 +48,23 @@ def result(outcome: Outcome, checks: tuple[CheckResult, ...] = (), reason: str =
 def test_what_was_not_run_does_not_hold(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="nothing was run"):
         project(tmp_path).assert_holds()
+
+
+def test_only_a_replay_that_compared_rows_and_found_none_wrong_is_mended(tmp_path: Path) -> None:
+    test = project(tmp_path)
+    with pytest.raises(AssertionError, match="nothing was replayed"):
+        test.assert_mended()
+    wrong = Wrong("person", "missing", (), {"id": "3"})
+    for found, said in (
+        (Failure(), "not reproduced"),
+        (Failure((wrong,), 1, checked=5), "person, id 3: missing"),
+        (Failure(halted="the target refuses a row"), "refuses a row"),
+    ):
+        test.replayed = Replayed(Judgement.NOT_REPRODUCED, "", found)
+        with pytest.raises(AssertionError, match=said):
+            test.assert_mended()
+    test.replayed = Replayed(Judgement.NOT_REPRODUCED, "", Failure(checked=5))
+    test.assert_mended()
 
 
 def test_only_what_holds_passes_and_the_witness_is_told(tmp_path: Path) -> None:
