@@ -19,10 +19,12 @@ _FOLDERS = (
     "how-to",
     "how-to/cut-over",
     "how-to/hooks",
+    "how-to/incidents",
     "how-to/mapping",
     "how-to/observe",
     "how-to/service",
     "reference",
+    "reference/incidents",
     "reference/outputs",
     "explanation",
 )

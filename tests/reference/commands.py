@@ -15,7 +15,7 @@ PAGES: Mapping[str, tuple[str, ...]] = {
     "reference/options-of-dumps.md": ("dump",),
     "reference/options-of-projects.md": ("changetables", "docs", "grants", "init", "schema"),
     "reference/options-of-trials.md": (
-        "bench", "capturebench", "demo", "playground", "rehearse", "scenario", "story", "verifybench",
+        "bench", "capturebench", "demo", "incident", "playground", "rehearse", "scenario", "story", "verifybench",
     ),
 }  # fmt: skip
 """The pages, and the commands that each has; the one without any has those that no other one has."""
