@@ -102,13 +102,15 @@ class Pseudonyms:
                 if old in (None, "", b"") or kind == "blank":
                     continue
                 place = f"{table}.{column}"
+                if kind == "json" and isinstance(old, str):
+                    kept[place] |= {one for one in plain.texts_in(old) if one and self._texts.keeps(one)}
                 if new == old and self._stays(kind, old):
                     kept[place].add(old.hex() if isinstance(old, bytes) else str(old))
                 elif new == old or (new in originals and kind in ("key", "text", "uuid", "bytes", "date")):
                     lacking[place] += 1
         return Pseudonymised(
             self._history.mapped(self.cell),
-            {place: sorted(found) for place, found in sorted(kept.items())},
+            {place: sorted(found) for place, found in sorted(kept.items()) if found},
             dict(sorted(lacking.items())),
         )
 
@@ -138,18 +140,17 @@ class Pseudonyms:
 
     def originals(self) -> set[str]:
         """Texts of the values that must not be in the file: none that is kept, none of fewer than 4 characters."""
-        found = set()
+        found = set[str]()
         for (table, column), values in self._found.items():
-            if self._kinds[table, column] in ("keep", "number"):
+            kind = self._kinds[table, column]
+            if kind in ("keep", "number"):
                 continue
             for old in values:
-                if (
-                    isinstance(old, str)
-                    and self.cell(table, column, old) != old
-                    and len(old) >= _NOT_SEARCHED
-                ):
+                if isinstance(old, str) and self.cell(table, column, old) != old:
                     found.add(old)
-        return found - self._again()
+                if isinstance(old, str) and kind == "json":
+                    found.update(one for one in plain.texts_in(old) if self._texts.of(one) != one)
+        return {one for one in found - self._again() if len(one) >= _NOT_SEARCHED}
 
     def _again(self) -> set[Cell]:
         """Originals that stand for another value, since there was no room for others; they are counted as lacking."""

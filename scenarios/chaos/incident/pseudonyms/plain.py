@@ -196,6 +196,24 @@ def document(text: str, texts: Texts, kept: Collection[str], dice: Dice) -> str:
     return _written(found, texts, kept, dice)
 
 
+def texts_in(text: str) -> set[str]:
+    """The texts and names in a JSON document; none for what is no JSON."""
+    try:
+        left = [json.loads(text)]
+    except ValueError:
+        return set()
+    found = set[str]()
+    while left:
+        value = left.pop()
+        if isinstance(value, str):
+            found.add(value)
+        elif isinstance(value, dict):
+            left += [*value, *value.values()]
+        elif isinstance(value, list):
+            left += value
+    return found
+
+
 class _Written(str):
     """A number as it was written."""
 

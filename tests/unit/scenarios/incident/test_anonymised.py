@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import zipfile
 from dataclasses import replace
 from io import BytesIO
@@ -18,7 +19,7 @@ from scenarios.chaos.incident.history import Change, History, Transaction
 from scenarios.chaos.incident.incident_file import Incident, packed
 from scenarios.chaos.incident.privacy import Privacy, pseudonymised
 from scenarios.chaos.incident.pseudonyms import constants, treatment
-from tests.unit.scenarios.incident.made_up import HISTORY, INCIDENT, STRUCTURE, customer, order
+from tests.unit.scenarios.incident.made_up import HISTORY, INCIDENT, MAPPING, STRUCTURE, customer, order
 
 KEY = b"a key of a test, of 32 bytes ...."
 VALUES = (
@@ -110,6 +111,26 @@ def test_what_the_code_mentions_stays_and_is_listed() -> None:
     assert found.facts["tells"]
     assert KEY not in content(found)
     assert KEY.hex().encode() not in content(found)
+
+
+def test_what_the_code_mentions_stays_inside_of_documents_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = {
+        **INCIDENT.project,
+        "mapping.py": MAPPING.replace("'dormant'", "'dormant' and profile:nick = 'nick'"),
+    }
+    found = done(replace(INCIDENT, project=code))
+    assert found.facts["kept"]["customer.profile"] == ["nick"]
+    document = json.loads(str(found.history.start["customer"][0]["profile"]))
+    assert next(iter(document)) == "nick"
+    monkeypatch.setattr("scenarios.chaos.incident.pseudonyms.plain.document", lambda text, *_: f"{text} ")
+    with pytest.raises(MigratorError, match="can't be pseudonymised"):
+        done()
+
+
+def test_what_is_kept_by_a_wish_may_be_replaced_elsewhere() -> None:
+    found = done(privacy_=Privacy(treatment.wishes(["customer.name"], []), key=KEY))
+    assert found.history.start["customer"][0]["name"] == "Ottoline Hargreaves"
+    assert found.history.start["orders"][0]["note"] != "Ottoline Hargreaves"
 
 
 def test_a_value_in_a_comment_of_the_code_stays_and_is_listed() -> None:
