@@ -44,8 +44,8 @@ from tests.reference import full
 from tests.unit.cli.test_repair_report import BEFORE, STEPS, WRONG, after
 from tests.unit.cli.test_status import FULL, STOPPED, status_json
 from tests.unit.model.test_sequence_advance import ONE
-from tests.unit.transforms.test_explained import JOINED, TABLE
 from tests.unit.observers import full_pages
+from tests.unit.transforms.test_explained import JOINED, TABLE
 from tests.unit.verify.dual_read.test_dual_report import every_kind
 from tests.unit.verify.test_verify_report import DIFFERENT, EQUAL
 from transforms.on_spark.explained import explained
