@@ -47,45 +47,45 @@ def rules_of(condition: str, column: str) -> tuple[Rule, ...]:
         column: its name; ``VALUE`` in a domain's condition.
     """
     try:
-        words = _plain(_WORD.findall(condition.replace("\\'", "'")))
-        if words and words[0].upper() == "CHECK":
-            words = words[1 : _closing(words, 1) + 1]  # what follows is NOT VALID and the like
-        return tuple(_all(_bare(words), column))
+        tokens = _plain(_WORD.findall(condition.replace("\\'", "'")))
+        if tokens and tokens[0].upper() == "CHECK":
+            tokens = tokens[1 : _closing(tokens, 1) + 1]  # what follows is NOT VALID and the like
+        return tuple(_all(_bare(tokens), column))
     except (_Other, IndexError):
         return ()
 
 
-def _plain(words: Sequence[str]) -> list[str]:
-    """The words without casts, and without names of character sets before texts."""
+def _plain(tokens: Sequence[str]) -> list[str]:
+    """The tokens without casts, and without names of character sets before texts."""
     found: list[str] = []
     at = 0
-    while at < len(words):
-        word = words[at]
+    while at < len(tokens):
+        word = tokens[at]
         if word == "::":
-            at = _behind_cast(words, at + 1)
+            at = _behind_cast(tokens, at + 1)
             continue
-        if not (word.startswith("_") and words[at + 1 : at + 2] and words[at + 1][0] == "'"):
+        if not (word.startswith("_") and tokens[at + 1 : at + 2] and tokens[at + 1][0] == "'"):
             found.append(word)
         at += 1
     return found
 
 
-def _behind_cast(words: Sequence[str], at: int) -> int:
-    several = _CAST.match(words[at]) is not None
+def _behind_cast(tokens: Sequence[str], at: int) -> int:
+    several = _CAST.match(tokens[at]) is not None
     at += 1
-    while several and at < len(words) and words[at] in _OF_CASTS:
+    while several and at < len(tokens) and tokens[at] in _OF_CASTS:
         at += 1
-    if words[at : at + 1] == ["."]:
+    if tokens[at : at + 1] == ["."]:
         at += 2
     for opening, closing in (("(", ")"), ("[", "]")):
-        if words[at : at + 1] == [opening]:
-            at = words.index(closing, at) + 1
+        if tokens[at : at + 1] == [opening]:
+            at = tokens.index(closing, at) + 1
     return at
 
 
-def _bare(words: Sequence[str]) -> list[str]:
-    """The words, freed of parentheses around all of them, or around one that no function has before it."""
-    found = list(words)
+def _bare(tokens: Sequence[str]) -> list[str]:
+    """The tokens, freed of parentheses around all of them, or around one that no function has before it."""
+    found = list(tokens)
     at = 0
     while at + 2 < len(found):
         alone = found[at] == "(" and found[at + 2] == ")"
@@ -101,20 +101,20 @@ def _bare(words: Sequence[str]) -> list[str]:
     return found
 
 
-def _closing(words: Sequence[str], at: int) -> int:
+def _closing(tokens: Sequence[str], at: int) -> int:
     depth = 0
-    for place in range(at, len(words)):
-        depth += (words[place] in "([") - (words[place] in ")]")
+    for place in range(at, len(tokens)):
+        depth += (tokens[place] in "([") - (tokens[place] in ")]")
         if not depth:
             return place
     raise _Other
 
 
-def _all(words: Sequence[str], column: str) -> list[Rule]:
+def _all(tokens: Sequence[str], column: str) -> list[Rule]:
     """The rules of parts that AND ties together; that of BETWEEN isn't one of those."""
     parts: list[list[str]] = [[]]
     depth, between = 0, False
-    for word in words:
+    for word in tokens:
         depth += (word in "([") - (word in ")]")
         upper = word.upper()
         if not depth and upper in ("OR", "NOT", "XOR", "IS", "CASE"):
@@ -133,42 +133,42 @@ def _all(words: Sequence[str], column: str) -> list[Rule]:
     return found
 
 
-def _one(words: list[str], column: str) -> Rule:
-    limit = _LENGTHS.get(words[0].lower())
+def _one(tokens: list[str], column: str) -> Rule:
+    limit = _LENGTHS.get(tokens[0].lower())
     if limit is None:
-        return _compared(words, column)
-    if words[1] != "(" or words[3] != ")" or not _is(words[2], column):
+        return _compared(tokens, column)
+    if tokens[1] != "(" or tokens[3] != ")" or not _is(tokens[2], column):
         raise _Other
-    rule = _compared(["VALUE", *words[4:]], "VALUE")
+    rule = _compared(["VALUE", *tokens[4:]], "VALUE")
     most = rule.bounds[1] if rule.limit is Limit.RANGE else None
     if not isinstance(most, Decimal) or not 0 <= most < _FARTHEST:
         raise _Other
-    bytes_too = words[0].lower() == "length" and words[2].startswith("`")
+    bytes_too = tokens[0].lower() == "length" and tokens[2].startswith("`")
     return Rule(Limit.OCTETS if bytes_too else limit, (int(most),))
 
 
-def _compared(words: list[str], column: str) -> Rule:
-    if not _is(words[0], column):
-        number, at = _number(words, 0)
-        if words[at] in _FLIPPED and _is(words[at + 1], column) and len(words) == at + 2:
-            return _range(_FLIPPED[words[at]], number)
+def _compared(tokens: list[str], column: str) -> Rule:
+    if not _is(tokens[0], column):
+        number, at = _number(tokens, 0)
+        if tokens[at] in _FLIPPED and _is(tokens[at + 1], column) and len(tokens) == at + 2:
+            return _range(_FLIPPED[tokens[at]], number)
         raise _Other
-    word = words[1].upper()
+    word = tokens[1].upper()
     if word == "BETWEEN":
-        least, at = _number(words, 2)
-        if words[at].upper() != "AND":
+        least, at = _number(tokens, 2)
+        if tokens[at].upper() != "AND":
             raise _Other
-        most, at = _number(words, at + 1)
-        return _ended(words, at, Rule(Limit.RANGE, (least, most)))
+        most, at = _number(tokens, at + 1)
+        return _ended(tokens, at, Rule(Limit.RANGE, (least, most)))
     if word == "IN":
-        return Rule(Limit.MEMBERS, _texts(words[2:], "(", ")"))
-    if word == "=" and words[2].upper() == "ANY":
-        inner = _bare(words[3:])
+        return Rule(Limit.MEMBERS, _texts(tokens[2:], "(", ")"))
+    if word == "=" and tokens[2].upper() == "ANY":
+        inner = _bare(tokens[3:])
         return Rule(Limit.MEMBERS, _texts(inner[1:], "[", "]")) if inner[0].upper() == "ARRAY" else _other()
-    if word == "=" and words[2].startswith("'"):
-        return _ended(words, 3, Rule(Limit.MEMBERS, (_text(words[2]),)))
-    number, at = _number(words, 2)
-    return _ended(words, at, _range(word, number))
+    if word == "=" and tokens[2].startswith("'"):
+        return _ended(tokens, 3, Rule(Limit.MEMBERS, (_text(tokens[2]),)))
+    number, at = _number(tokens, 2)
+    return _ended(tokens, at, _range(word, number))
 
 
 def _range(sign: str, number: Decimal) -> Rule:
@@ -182,19 +182,19 @@ def _range(sign: str, number: Decimal) -> Rule:
     return Rule(Limit.RANGE, bounds[sign]) if sign in bounds else _other()
 
 
-def _number(words: Sequence[str], at: int) -> tuple[Decimal, int]:
-    sign = -1 if words[at] == "-" else 1
+def _number(tokens: Sequence[str], at: int) -> tuple[Decimal, int]:
+    sign = -1 if tokens[at] == "-" else 1
     at += sign < 0
-    word = words[at].strip("'")
+    word = tokens[at].strip("'")
     if not re.fullmatch(r"-?\d+(\.\d+)?(e[+-]?\d+)?", word, re.IGNORECASE):
         raise _Other
     return sign * Decimal(word), at + 1
 
 
-def _texts(words: Sequence[str], opening: str, closing: str) -> tuple[str, ...]:
-    if words[0] != opening or words[-1] != closing or set(words[2:-1:2]) - {","}:
+def _texts(tokens: Sequence[str], opening: str, closing: str) -> tuple[str, ...]:
+    if tokens[0] != opening or tokens[-1] != closing or set(tokens[2:-1:2]) - {","}:
         raise _Other
-    return tuple(_text(word) for word in words[1:-1:2])
+    return tuple(_text(word) for word in tokens[1:-1:2])
 
 
 def _text(word: str) -> str:
@@ -209,8 +209,8 @@ def _is(word: str, column: str) -> bool:
     return name == column
 
 
-def _ended(words: Sequence[str], at: int, rule: Rule) -> Rule:
-    return rule if len(words) == at else _other()
+def _ended(tokens: Sequence[str], at: int, rule: Rule) -> Rule:
+    return rule if len(tokens) == at else _other()
 
 
 def _other() -> Rule:
