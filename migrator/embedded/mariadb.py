@@ -142,7 +142,10 @@ def mariadb_programs(version: str | None) -> tuple[Path, Path]:
 
 
 def _files(base: Path) -> list[str]:
-    share = base / "share/mysql"
+    # Debian's packages of 11.8 call it otherwise; without its files a server knows no language but its own.
+    share = next(
+        (one for one in (base / "share/mariadb", base / "share/mysql") if one.is_dir()), base / "share"
+    )
     return [
         f"--basedir={base}",
         f"--lc-messages-dir={share}",

@@ -147,6 +147,9 @@ def test_mariadb_keeps_committed_data_over_a_crash_and_a_restart(scratch: Path, 
             assert cursor.fetchone() == ("ROW", "FULL", "FULL", 1)
             cursor.execute("SELECT version()")
             assert version is None or str((cursor.fetchone() or "")[0]).startswith(version)
+            cursor.execute(
+                "SET lc_messages = 'de_DE', lc_time_names = 'de_DE'"
+            )  # its files of languages are found
             cursor.execute("CREATE TABLE t (i int)")
             cursor.execute("INSERT INTO t VALUES (1)")
         server.kill()

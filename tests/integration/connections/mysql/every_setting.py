@@ -8,7 +8,7 @@ from typing import Any
 
 from pymysql.err import MySQLError
 
-from tests.integration.connections.mysql.mysql_settings import HOSTILE
+from tests.integration.connections.mysql.mysql_settings import HOSTILE, settable
 from tests.servers import MariaDBServer
 
 LEFT_ALONE = {
@@ -35,7 +35,7 @@ FROM information_schema.system_variables WHERE variable_scope = 'SESSION' AND re
 _OF_MYSQL = """
 SELECT lower(i.variable_name), i.min_value, i.max_value, g.variable_value
 FROM performance_schema.variables_info i JOIN performance_schema.global_variables g USING (variable_name)
-JOIN performance_schema.session_variables s USING (variable_name) ORDER BY 1"""
+ORDER BY 1"""
 
 
 def drawn_of_all(server: MariaDBServer, kind: str, chance: random.Random, share: float) -> dict[str, str]:
@@ -43,7 +43,8 @@ def drawn_of_all(server: MariaDBServer, kind: str, chance: random.Random, share:
     hostile = {**HOSTILE["both"], **HOSTILE[kind]}
     found = {}
     with server.admin.connect() as connection, connection.cursor() as cursor:
-        described = dict(_described(cursor, kind))
+        own, _ = settable(connection)  # MySQL lists what only a server has among those of a session
+        described = {name: values for name, values in _described(cursor, kind) if name in own}
         for name in sorted({*described, *hostile}):
             if name in LEFT_ALONE or chance.random() >= share:
                 continue
