@@ -110,12 +110,17 @@ def pin_judge(session: Any, where: str, left: tuple[str, ...] = ()) -> None:
     # Else the next answer could be cut, or refused.
     bounds = f"sql_select_limit = {_EVERY_ROW}, max_join_size = {_EVERY_ROW}, sql_big_selects = 1"
     _rows(session, f"SET SESSION {bounds}")
+    [(mode,)] = _rows(session, "SELECT @@SESSION.sql_mode")
+    # What follows has words that some modes read otherwise: '' is NULL by EMPTY_STRING_IS_NULL.
+    _rows(session, "SET SESSION sql_mode = 'STRICT_TRANS_TABLES'")
     known = {
         _text(name).lower() for name, _ in _rows(session, f"SHOW SESSION VARIABLES WHERE {_named(left)}")
     }
     wanted = {name: str(value) for name, value in _all(session, left).items() if name in known}
     quoted = {n: v if v.isdigit() else f"'{v}'" for n, v in wanted.items() if n not in _ONLY_LOOKED_AT}
     _rows(session, "SET SESSION " + ", ".join(f"{name} = {value}" for name, value in quoted.items()))
+    if "sql_mode" in left:
+        _rows(session, f"SET SESSION sql_mode = '{_text(mode)}'")
     [found] = _rows(session, "SELECT " + ", ".join(f"@@SESSION.{name}" for name in wanted))
     wrong = {
         name: _text(value)
