@@ -187,6 +187,10 @@ def test_on_a_phone_nothing_must_be_scrolled_sideways_in_both_schemes(browser: B
         browser.await_js(f"return document.querySelectorAll('{OWN_ROWS}').length === 60", "60 rows")
         assert browser.overflow_px() == 0
         assert browser.js("return document.getElementById('source-tables').scrollWidth <= innerWidth")
+        widths = browser.js(
+            "return [...document.querySelector('tbody tr').cells].map((cell) => cell.offsetWidth)"
+        )
+        assert widths[0] > 300, "a row's cells stand below each other"
         background = browser.js("return getComputedStyle(document.body).backgroundColor")
         assert background == {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 23, 27)"}[scheme]
         for css in ("#what", ".dim", "#level", "#source-tables .why", "a"):
@@ -211,6 +215,9 @@ def test_it_is_used_by_keyboard_alone(browser: Browser) -> None:
         browser.press("/")
         found = browser.focus()
         assert (found["name"], found["outlined"]) == ("text", True)
+        browser.js("document.activeElement.style.outline = 'none'")
+        assert not browser.focus()["outlined"], "a focus that nobody sees would be noticed"
+        browser.js("document.activeElement.style.outline = ''")
         browser.press("t01/")
         assert browser.js("return document.activeElement.value") == "t01/", "a stroke within a text is one"
         browser.press("\ue00c")
