@@ -72,6 +72,15 @@ KINDS = (
         (LIVE + "runs/changed/test_put_back.py::test_a_table_without_a_key_is_written_once_it_has_one",),
     ),
     Kind(
+        "ask the live page otherwise",
+        r"Authorization: Bearer|control_token|live-page\.md|127\.0\.0\.1 or localhost|^see docs/how-to/pace\.md$",
+        (
+            ALONE + "observers/test_live_page.py::test_a_request_needs_the_token_that_permits_it",
+            ALONE
+            + "observers/test_live_page.py::test_a_browser_that_was_led_here_by_a_foreign_name_learns_nothing",
+        ),
+    ),
+    Kind(
         "look how a cut-over stands, or plan it",
         r"migrator cutover|accept it first",
         (LIVE + "cutover/test_cutover.py::test_what_cannot_be_done_now_is_refused_by_name",),

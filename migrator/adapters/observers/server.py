@@ -40,7 +40,9 @@ _HEADERS = {
 _LOOPBACK = (
     "open it as 127.0.0.1 or localhost, also through a tunnel; for other names set a token in [observe]"
 )
-_TURN_ON = "name a control_token in [observe]; `migrator dump` does the same on the machine"
+_TURN_ON = (
+    "name a control_token in [observe]; on the machine `migrator dump start` and its siblings need none"
+)
 
 
 class ObserverServer:

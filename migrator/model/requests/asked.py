@@ -105,5 +105,5 @@ def _wrong(where: str, cause: str) -> RequestError:
         "the request can't be understood",
         where=where,
         cause=cause,
-        remedy="see docs/how-to/observe/live-page.md, or use `migrator dump`",
+        remedy="see docs/how-to/observe/live-page.md",
     )
