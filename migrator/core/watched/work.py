@@ -14,6 +14,7 @@ _MANY_ERRORS = 10
 _HOT_MINUTES = 5
 _UNLED_US, _UNKNOWN_US, _TOOK_OVER_US, _ENDED_US = 120_000_000, 300_000_000, 600_000_000, 3_600_000_000
 _ERRORS_US = 600_000_000
+_OF_THE_MAPPING = ("MappingError", "MappingErrors", "SchemaError", "ReplacedError")
 _SHOWN = 3
 _LONG = 300
 
@@ -37,7 +38,7 @@ def ended_by_error(seen: Observation, _hour: Hour) -> Iterator[Trouble]:
     ended = seen.ended
     if ended is None or not ended.error or seen.at_us - ended.at_us > _ENDED_US:
         return
-    mapping = ended.error.startswith(("Mapping", "Schema"))
+    mapping = ended.error in _OF_THE_MAPPING
     yield Trouble(
         "EndedByError",
         ACT,
