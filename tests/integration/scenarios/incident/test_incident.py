@@ -181,7 +181,7 @@ def test_swapped_columns_are_reproduced_by_what_is_expected_and_mended(
         tmp_path / "production", scenario_database(old_pg), scenario_database(new_pg), PROJECT, "incident"
     )
     mapping, file = config.parent / "mapping.py", tmp_path / "incident.zip"
-    right, wrong = 'F.trim("name").alias("name")', 'F.trim("email").alias("name")'
+    right, wrong = 'F.trim("name").alias("name")', 'F.col("state").alias("name")'
     mapping.write_text(
         mapping.read_text().replace(right, wrong).replace('"orders.order_id"', '"orders.customer_id"')
     )
