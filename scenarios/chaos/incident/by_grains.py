@@ -53,9 +53,14 @@ class ByGrains:
         os.environ.setdefault("JAVA_HOME", str(java_home()))
         self._mapping = load_mapping(mapping)
         self._grains = [found for one in self._mapping.targets if (found := _grain(one)) is not None]
+        self._mapped: dict[object, frozenset[str]] = {}
+        self._needed: frozenset[str] | None = None
 
     def __call__(self, incident: Incident) -> bool:
-        """Tells whether the failure shows. False also where this judge can't tell."""
+        """Tells whether the failure shows. False also where this judge can't tell, and where a target can't be mapped
+        any more that could be at the first call: a run would stop there."""
+        if not self._all_mapped(incident.structure):
+            return False
         try:
             found = self.failure(incident.structure, incident.history, incident.failure.expected)
         except (MigratorError, pa.ArrowException, KeyError):  # a column that is gone, say
@@ -72,6 +77,23 @@ class ByGrains:
             checked += max(len(want), len(have))
             wrong += _differences(grain.target, want, have)
         return Failure(tuple(wrong), len(wrong), checked=checked)
+
+    def _all_mapped(self, structure: Structure) -> bool:
+        columns = tuple((name, table.names()) for name, table in structure.tables.items())
+        if columns not in self._mapped:
+            self._mapped[columns] = frozenset(
+                one.name for one in self._mapping.targets if self._maps(one, structure)
+            )
+        if self._needed is None:
+            self._needed = self._mapped[columns]
+        return self._mapped[columns] >= self._needed
+
+    def _maps(self, target: TargetMapping, structure: Structure) -> bool:
+        try:
+            _rows(self._mapping, target, structure, {})
+        except (MigratorError, pa.ArrowException, KeyError):
+            return False
+        return True
 
     def _cell(self, structure: Structure, history: History, sought: Expected) -> str | None:
         """The value that the mapping makes in the end; empty where it makes no such row."""

@@ -104,6 +104,16 @@ def test_shrinking_by_grains_leaves_one_order_and_one_change(tmp_path: Path) -> 
     assert len(found.history.start["orders"]) + len(found.history.changes()) == 2
 
 
+def test_columns_that_another_target_needs_are_not_left_out(tmp_path: Path) -> None:
+    text = [Column(name, "string", True, "text") for name in ("name", "email", "state", "born", "idle")]
+    customers = replace(CUSTOMER, columns=(*CUSTOMER.columns, *text))
+    whole = replace(FOUND, structure=replace(STRUCTURE, tables={"customer": customers, "orders": ORDERS}))
+    found = shrunk(whole, 600, replayed=ByGrains(mapping(tmp_path, "orders.order_id")))
+    assert found is not None
+    assert found.structure.tables["customer"].names() == ("customer_id", "name", "email", "state", "born")
+    assert len(found.history.start["orders"]) + len(found.history.changes()) == 2
+
+
 def test_texts_become_the_values_they_were() -> None:
     rows = [many_values(7, "Ottoline"), {**many_values(8, "x"), "born": None, "active": "false"}]
     table = arrow(MANY_TYPES.tables["customer"], rows)
