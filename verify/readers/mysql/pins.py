@@ -120,7 +120,7 @@ def pin_judge(session: Any, where: str, left: tuple[str, ...] = ()) -> None:
     quoted = {n: v if v.isdigit() else f"'{v}'" for n, v in wanted.items() if n not in _ONLY_LOOKED_AT}
     _rows(session, "SET SESSION " + ", ".join(f"{name} = {value}" for name, value in quoted.items()))
     if "sql_mode" in left:
-        _rows(session, f"SET SESSION sql_mode = '{_text(mode)}'")
+        _rows(session, "SET SESSION sql_mode = %s", [_text(mode)])
     [found] = _rows(session, "SELECT " + ", ".join(f"@@SESSION.{name}" for name in wanted))
     wrong = {
         name: _text(value)
@@ -152,9 +152,9 @@ def _named(left: tuple[str, ...]) -> str:
     return "Variable_name IN (" + ", ".join(f"'{name}'" for name in sorted(names)) + ")"
 
 
-def _rows(session: Any, statement: str) -> list[tuple[Any, ...]]:
+def _rows(session: Any, statement: str, values: list[str] | None = None) -> list[tuple[Any, ...]]:
     with session.cursor(Cursor) as cursor:
-        cursor.execute(statement)
+        cursor.execute(statement, values)
         return list(cursor.fetchall())
 
 
