@@ -24,7 +24,9 @@ _FOLDERS = (
     "how-to/observe",
     "how-to/service",
     "reference",
+    "reference/formats",
     "reference/incidents",
+    "reference/options",
     "reference/outputs",
     "explanation",
 )

@@ -17,7 +17,7 @@ from verify.history import history
 from verify.history.history import Description, TrackedTable
 from verify.history.result import CheckResult, Moment, Outcome, WitnessCase
 
-PAGE = "reference/bundle-formats.md"
+PAGE = "reference/formats/bundle-formats.md"
 _ENDINGS = (RESUMES, RESTARTS, HALTS, REFUSED, STALLS, FAILS)
 
 

@@ -10,11 +10,11 @@ from migrator.cli import cli
 from tests.reference.blocks import table
 
 PAGES: Mapping[str, tuple[str, ...]] = {
-    "reference/options.md": (),
-    "reference/options-of-cut-overs.md": ("cutover",),
-    "reference/options-of-dumps.md": ("dump",),
-    "reference/options-of-projects.md": ("changetables", "docs", "grants", "init", "schema"),
-    "reference/options-of-trials.md": (
+    "reference/options/options.md": (),
+    "reference/options/options-of-cut-overs.md": ("cutover",),
+    "reference/options/options-of-dumps.md": ("dump",),
+    "reference/options/options-of-projects.md": ("changetables", "docs", "grants", "init", "schema"),
+    "reference/options/options-of-trials.md": (
         "bench", "capturebench", "demo", "incident", "playground", "rehearse", "scenario", "story", "verifybench",
     ),
 }  # fmt: skip

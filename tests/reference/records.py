@@ -15,7 +15,7 @@ from typing import Any, get_args, get_type_hints
 from tests.reference.blocks import table
 
 _ATTRIBUTE = re.compile(r" {4}((?:\w+, )*\w+): (.+)")
-OWN: Mapping[str, str] = {"format": "number of this layout ([Formats](../how-to/upgrade.md#formats))"}
+OWN: Mapping[str, str] = {"format": "number of this layout ([Formats](../../how-to/upgrade.md#formats))"}
 """What every document has, and no record."""
 _KINDS = {
     bool: "true or false",

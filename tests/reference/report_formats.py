@@ -17,7 +17,7 @@ from tests.reference.records import Document, as_json
 from verify.tables.coverage import Coverage, TableCoverage, write_coverage
 from verify.tables.findings.differing import DifferingKey, DifferingTable
 
-PAGE = "reference/report-formats.md"
+PAGE = "reference/formats/report-formats.md"
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
 _TYPES = {
     "string": "text", "integer": "whole number", "number": "number", "boolean": "true or false", "object": "object",
@@ -38,7 +38,7 @@ def lines() -> Iterator[str]:
 
 def _dual_reads() -> Iterator[str]:
     told = (
-        "Results of dual reads in the state folder, for [the gate of reads](../how-to/cut-over.md#reads-first):"
+        "Results of dual reads in the state folder, for [the gate of reads](../../how-to/cut-over.md#reads-first):"
         " `format` (1) and `shapes`, a list:"
     )
     yield from ("## reads.json", "", told, "")
@@ -47,7 +47,7 @@ def _dual_reads() -> Iterator[str]:
 
 
 def _schema(file: str, schema: Mapping[str, Any]) -> Iterator[str]:
-    link = f"../schemas/{file.replace('.json', '.schema.json')}"
+    link = f"../../schemas/{file.replace('.json', '.schema.json')}"
     told = " ".join(schema["description"].split())
     yield from (f"## {file}", "", f"{told} The same for programs: [{Path(link).name}]({link}).", "")
     yield from _fields(schema, file)

@@ -35,7 +35,7 @@ from tests.reference import ddl, full, records
 from tests.reference.blocks import table
 from tests.reference.records import Document, attributes, described
 
-PAGE = "reference/file-formats.md"
+PAGE = "reference/formats/file-formats.md"
 _NODES: Mapping[str, str] = {
     "epoch": "the highest epoch granted, as digits",
     "leader": "who leads: `format`, `pid`, `host`, `epoch`; ephemeral",
@@ -47,7 +47,7 @@ _OF_A_LEDGER = frozenset({"fed", "awaited", "mapped", "filling", "bad_rows", "re
 
 
 _RESET = (
-    "While a [reset](../how-to/start-anew.md) isn't finished: `<state>/reset.json` has `format` (1) and `reset`,"
+    "While a [reset](../../how-to/start-anew.md) isn't finished: `<state>/reset.json` has `format` (1) and `reset`,"
     " a text that says who began it and when; the ledger has"
     f" `{json.dumps(reset_to_json('...'))}` with the same text where its checkpoint was, and with"
     " `besides` where tables beside targets are to be dropped: their names."
@@ -200,7 +200,7 @@ def _ledger() -> Iterator[str]:
 def _outputs() -> Iterator[str]:
     rows = order_events([(full.SCHEMA, FileKind.LOG, full.IMAGES)])[0][1]
     line = json.loads(encode(full.events(rows)))
-    yield from ("## Outputs of `migrator events`", "", "What the fields mean: [events.md](events.md).", "")
+    yield from ("## Outputs of `migrator events`", "", "What the fields mean: [events.md](../events.md).", "")
     yield from ("### JSON lines", "", "An event, one line in the file:", "", "```json")
     parts = (f'"{name}": {json.dumps(value)}' for name, value in line.items())
     yield from (f"{{{', '.join(parts)}}}".replace(', "source"', ',\n "source"'), "```", "", "### Parquet", "")
