@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 from migrator.adapters.fences.mysql.rights import must_see
 from migrator.adapters.fences.mysql.session import MysqlFenceSession, parted
@@ -18,6 +19,9 @@ _SESSIONS = (
     " WHERE ID <> CONNECTION_ID() AND COMMAND NOT LIKE 'Binlog Dump%%' AND USER IN ({places}) ORDER BY 1"
 )
 _LATE = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Locked_connects', 'Access_denied_errors')"
+_ENDING = "Killed"
+"""The command of a session that is about to go."""
+_MOMENT_S = 0.02
 _ROUNDS = 2
 """Looks in a row without a session: one that was let in before the lock may show itself a moment later."""
 
@@ -111,7 +115,13 @@ class Accounts:
         if not users:
             return []
         sql = _SESSIONS.format(places=", ".join(["%s"] * len(users)))
-        return [OpenTransaction(*row) for row in session.rows(sql, users)]
+        found = [OpenTransaction(*row) for row in session.rows(sql, users)]
+        if all(one.doing != _ENDING for one in found):
+            return found
+        # A login that is refused is listed so for a moment, a session that was ended until it is rolled back.
+        time.sleep(_MOMENT_S)
+        left = {row[0] for row in session.rows(sql, users)}
+        return [one for one in found if one.doing != _ENDING or one.id in left]
 
     def _ended(self, session: MysqlFenceSession, plan: FencePlan) -> bool:
         found = self._sessions(session, plan)
