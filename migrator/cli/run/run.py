@@ -9,6 +9,7 @@ import click
 from migrator.cli.docs import documents
 from migrator.cli.kept import keep, keep_stop, reason_option
 from migrator.cli.options import Amount, OnSpark, either_way, repair_words
+from migrator.cli.phases import say
 from migrator.cli.run.display import Display
 from migrator.cli.run.service import ServiceManager
 from migrator.cli.run.verifier import Verifier, command
@@ -111,6 +112,9 @@ def run(
         keep(settings, "force", "--unproven-log")
     migration = Migration(parts, standby)
     goal = caught_up(parts.catalog.position) if until == "caught-up" else None
+    there = settings.observe.at(listen) if listen else settings.observe.there
+    if there is not None and there.port:
+        say(f"the live page is at {there.url}")
     manager = ServiceManager()
     with (
         watched(settings, migration.progress, behind(settings, parts.mapping), listen, log_format or ""),

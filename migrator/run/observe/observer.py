@@ -33,6 +33,7 @@ from migrator.model.observed.observation import (
 )
 from migrator.model.requests.request import RequestBook
 from migrator.run.failure import Stopping
+from migrator.run.observe.unbroken import unbroken
 from migrator.run.progress import SILENT_S, Progress, Snapshot, phase
 
 TARGET_EVERY_S, FILES_EVERY_S = 5.0, 2.0
@@ -121,7 +122,8 @@ class Observer:
             ("cut-over", self.look_at_cutover, FILES_EVERY_S),
             ("hour", self.look_back, FILES_EVERY_S),
         ):
-            stopping.thread(f"observe {name}", partial(_again, look, every_s, stopping))
+            looks = partial(_again, look, every_s, stopping)
+            stopping.thread(f"observe {name}", unbroken(name, looks, self._progress, stopping))
 
     def look_at_target(self) -> None:
         """Asks the target for its ledger, and notes how long that took."""
@@ -209,7 +211,7 @@ class Observer:
             started_us=self._started_us,
             role=LEADER if leads else STANDBY,
             phase=_phase(now, seen, leads),
-            note=now.note,
+            note=now.note or now.doing,
             warnings=self._progress.warnings(),
             epoch=now.epoch or (hint.epoch if hint is not None else 0),
             leader=seen.leader,

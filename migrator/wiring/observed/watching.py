@@ -23,6 +23,7 @@ from migrator.run.failure import Stopping
 from migrator.run.observe.journal import Journal
 from migrator.run.observe.lag_watch import LagWatch
 from migrator.run.observe.observer import Observer
+from migrator.run.observe.unbroken import unbroken
 from migrator.run.progress import Progress
 from migrator.wiring.coordination import hints_for_once, requests
 from migrator.wiring.observed.sights import sights
@@ -73,7 +74,8 @@ def watched(
         ends = _recorded(settings, progress, log_format, stopping)
         _, ports = source_parts(settings)
         if (meter := ports([]).meter) is not None:
-            stopping.thread("lag", lambda: LagWatch(meter, progress).run(stopping))
+            lag = partial(LagWatch(meter, progress).run, stopping)
+            stopping.thread("lag", unbroken("lag", lag, progress, stopping))
         try:
             yield
         except MigratorError as error:
@@ -98,7 +100,9 @@ def _recorded(
 
     hooked = bool(events.on_event)
     journal = Journal(progress, sights(settings).judged, events.max_lag_s, log, tell if hooked else None)
-    looks = stopping.thread("journal", lambda: journal.run(stopping))
+    looks = stopping.thread(
+        "journal", unbroken("journal", partial(journal.run, stopping), progress, stopping)
+    )
     calls = telling.thread("hook", lambda: journal.serve(telling)) if hooked else None
 
     def ends(ended: Ended) -> None:
