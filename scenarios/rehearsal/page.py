@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
-from scenarios.rehearsal.account import Account
+from scenarios.rehearsal.account import Account, Step
+from verify.report import page as shared
 
 _MACHINE = "Times and sizes are those of this machine and these rows: production's differ."
-_STYLE = """
-:root { color-scheme: light dark; } body { font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto;
-  padding: 0 1rem; } table { border-collapse: collapse; } th, td { border: 1px solid #8884; padding: .25rem .6rem;
-  text-align: left; vertical-align: top; } td.n { text-align: right; white-space: nowrap; }
-  pre { white-space: pre-wrap; margin: 0; } .holds { color: #2e7d32; } .failed { color: #c62828; }
-  .unknown { color: #b26a00; }
-"""
 
 
 def text(account: Account) -> str:
@@ -28,22 +23,33 @@ def text(account: Account) -> str:
 
 def page(account: Account) -> str:
     """The whole page."""
-    outcome = account.outcome()
-    steps = "\n".join(
-        f'<tr><td class="{one.outcome}">{one.outcome}</td><td class="n">{one.took_s:.1f} s</td>'
-        f"<td>{escape(one.name)}</td><td><pre>{escape(chr(10).join(one.lines))}</pre></td></tr>"
-        for one in account.steps
-    )
-    needs = "\n".join(
-        f"<h3>{escape(heading)}</h3><pre>{escape(chr(10).join(found))}</pre>"
-        for heading, found in account.needs.items()
-    )
+    took = sum(one.took_s for one in account.steps)
+    steps = "\n".join(map(_row, account.steps))
+    needs = "\n".join(f"<h3>{escape(heading)}</h3>{_said(found)}" for heading, found in account.needs.items())
     notes = "".join(f"<li>{escape(line)}</li>" for line in account.named)
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        f"<title>rehearsal: {outcome}</title><style>{_STYLE}</style></head><body>"
-        f'<h1>Rehearsal: <span class="{outcome}">{outcome}</span></h1>'
-        f"<p>{_MACHINE}</p><table><tr><th></th><th>took</th><th>step</th><th>said</th></tr>{steps}</table>"
-        f"<h2>What the real run will need</h2>{needs}<h2>Otherwise than in production</h2><ul>{notes}</ul>"
-        "</body></html>\n"
+    outcome = account.outcome()
+    return shared.page(
+        f"rehearsal: {outcome}",
+        [
+            shared.header(
+                outcome, "rehearsal", [("steps", str(len(account.steps))), ("took", f"{took:.0f} s")]
+            ),
+            f"<p>{_MACHINE}</p>",
+            '<div class="wide"><table><tr><th></th><th>took</th><th>step</th><th>said</th></tr>',
+            f"{steps}</table></div>",
+            f"<h2>What the real run will need</h2>{needs}",
+            f"<h2>Otherwise than in production</h2><ul>{notes}</ul>",
+        ],
     )
+
+
+def _row(step: Step) -> str:
+    outcome = f'<span class="verdict {step.outcome}">{step.outcome}</span>'
+    return (
+        f'<tr><td>{outcome}</td><td class="n">{step.took_s:.1f} s</td>'
+        f"<td>{escape(step.name)}</td><td>{_said(step.lines)}</td></tr>"
+    )
+
+
+def _said(lines: Sequence[str]) -> str:
+    return f'<span class="v">{escape(chr(10).join(lines))}</span>'
