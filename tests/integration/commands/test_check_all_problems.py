@@ -50,8 +50,8 @@ NAMED = [
     "mapping: target table 'one' can't be mapped: column 'word' is a gap",
     "mapping: the key names no column",
     "mapping: the mapping of target table 'four' refers to the unknown column 'wrod'",
-    "mapping: three wasn't looked at: nowhere can't be read",
-    "mapping: absent wasn't looked at: absent can't be read",
+    "mapping: three: it wasn't looked at: nowhere can't be read",
+    "mapping: absent: it wasn't looked at: absent can't be read",
 ]
 
 

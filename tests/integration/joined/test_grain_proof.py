@@ -108,5 +108,5 @@ def test_what_cant_be_tried_is_a_warning(project: Project, capfd: pytest.Capture
     capfd.readouterr()
     assert project.command("check") == 0
     said = capfd.readouterr().out
-    assert "warning  grain: order_summary wasn't tried" in said
+    assert "warning  grain: order_summary: it wasn't tried" in said
     assert "DIVIDE_BY_ZERO" in said

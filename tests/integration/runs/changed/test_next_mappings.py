@@ -213,7 +213,10 @@ def test_what_cannot_come_into_force_is_refused_by_name(
 ) -> None:
     assert project.command("check", "--value-seconds", "0") == 0
     said = capsys.readouterr().out
-    assert "late's next function differs from the one in force: column customer is computed otherwise" in said
+    assert (
+        "next: late: its next function differs from the one in force: column customer is computed otherwise"
+        in said
+    )
     mapped(project, NOW, NEXT.replace('"id", (', '"id", F.lit(1).alias("unknown"), ('))
     assert project.command("check", "--value-seconds", "0") == 0, "nobody asked for it"
     assert "warning  next: " in capsys.readouterr().out

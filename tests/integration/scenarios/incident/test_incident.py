@@ -121,7 +121,7 @@ def run(*arguments: str) -> int:
     return incident.main(list(arguments), standalone_mode=False) or 0
 
 
-def tested(folder: Path) -> subprocess.CompletedProcess[str]:
+def run_of_its_tests(folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"],
         cwd=folder,
@@ -161,12 +161,12 @@ def test_an_incident_becomes_a_test(tmp_path: Path, old_pg: Database, new_pg: Da
     shutil.copytree(project.config.parent, elsewhere)
     file.write_bytes(packed(small))
     assert run("add", str(file), "--to", str(elsewhere / "tests"), "--name", "of_buyer") == 0
-    red = tested(elsewhere)
+    red = run_of_its_tests(elsewhere)
     assert red.returncode == 1, red.stdout + red.stderr
     assert "purchase" in red.stdout
     mapping = elsewhere / "mapping.py"
     mapping.write_text(mapping.read_text().replace('grain="orders.order_id"', 'grain="orders.customer_id"'))
-    green = tested(elsewhere)
+    green = run_of_its_tests(elsewhere)
     assert green.returncode == 0, green.stdout + green.stderr
 
 
