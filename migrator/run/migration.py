@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from migrator.errors import DamageError, FencedError, MigratorError, PreflightError, ReplacedError, together
 from migrator.model.finding import Finding
 from migrator.model.ledger import Ledger
+from migrator.model.observed.observation import STANDING_BY
 from migrator.model.progress import Checkpoint
 from migrator.model.table import TableSchema
 from migrator.model.target import TargetTable
@@ -231,7 +232,7 @@ class Migration:
             refuse(preflight(parts))
         if not self._standby:
             return None if stopping.requested() else parts.leadership.acquire(parts.known_epoch())
-        self.progress.doing("")
+        self.progress.doing(STANDING_BY)
         while not stopping.requested():
             # A takeover must not wait for Spark to start, nor for its first plans.
             waited = stood_by(parts.leadership, stopping, self.progress, self._warm)

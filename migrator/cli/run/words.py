@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from migrator.model.observed.observation import STANDING_BY, STARTING, Lag
+from migrator.model.observed.observation import STANDING_BY, STARTING, STOPPED, Lag
 from migrator.model.progress import TableDump
 from migrator.run.progress import Snapshot, phase
 
@@ -10,8 +10,10 @@ from migrator.run.progress import Snapshot, phase
 def phase_words(now: Snapshot) -> str:
     """The phase, and while it starts what it does."""
     if now.doing:
-        return f"{STARTING}: {now.doing}"
-    return phase(now) if now.epoch else STANDING_BY
+        return now.doing if now.doing == STANDING_BY else f"{STARTING}: {now.doing}"
+    if now.epoch:
+        return phase(now)
+    return STOPPED if now.led else STARTING
 
 
 def stream_words(now: Snapshot, changes_per_s: float, lag: Lag) -> str:
