@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -20,8 +19,9 @@ from migrator.run.migration import preflight
 from migrator.wiring import parts as wiring
 from scenarios.bench.orders.old_schema import create
 from tests.integration import run_project
+from tests.integration.commands.poor_logins import Poor, by_scripts
 from tests.integration.commands.repair.test_repair import leads
-from tests.integration.commands.test_grants import TIED, listing, single_rights
+from tests.integration.commands.test_grants import TIED, single_rights
 from tests.integration.run_project import Project, scenario_database
 from tests.integration.waiting import await_true
 from tests.servers import Database
@@ -33,14 +33,6 @@ CAPTURED = ("migrator_cdc.forgotten", 'migrator_cdc."public_orders_CT"')
 """Tables that the second script's `ON ALL TABLES` stands for; each is missed by itself."""
 
 
-@dataclass
-class Poor:
-    """A project whose logins have what the two scripts gave them; ``needed`` has each statement with its side."""
-
-    project: Project
-    needed: list[tuple[Database, str]]
-
-
 @pytest.fixture(params=["new_pg", "new_maria"])
 def poor(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Poor]:
     """Change tables as the source; logins of the project's own, which PUBLIC's rights don't help."""
@@ -50,31 +42,14 @@ def poor(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("POOR", "poor")
     settings = _configured(run_project.make(tmp_path / "project", old, new))
     new.execute(*TIED)
-    needed: list[tuple[Database, str]] = []
     scripts = wiring.grants(settings)
-    for database, script in zip((old, new), scripts, strict=True):
-        if database.kind == "postgresql":
-            database.execute(
-                f"REVOKE ALL ON DATABASE {database.database} FROM PUBLIC",
-                "REVOKE ALL ON SCHEMA public FROM PUBLIC",
-            )
-        database.execute(script.make.rstrip(";").replace("'...'", "'poor'"), *script.needed)
-        shown = (
-            [str(row[0]).rstrip(";") for row in database.query(listing(script))] if listing(script) else []
-        )
-        database.execute(*shown)
-        needed += [(database, statement) for statement in (*script.needed, *shown)]
-    captured = wiring.change_table_script(settings)  # by the poor login itself
-    with old.connect() as owner:
-        owner.execute(captured)
-    needed += [(old, one) for one in re.findall(r"^(GRANT [^;]+);$", captured, re.MULTILINE)]
-    needed += [(old, f"GRANT SELECT ON {one} TO {scripts[0].account}") for one in CAPTURED]
-    yield Poor(Project(old, new, settings.file), needed)
-    for database, script in zip((old, new), scripts, strict=True):
-        if database.kind == "postgresql":
-            database.execute(f"DROP OWNED BY {script.account} CASCADE", f"DROP ROLE {script.account}")
-        else:
-            database.execute(f"DROP USER {script.account}")
+    with by_scripts((old, new), scripts) as needed:
+        captured = wiring.change_table_script(settings)  # by the poor login itself
+        with old.connect() as owner:
+            owner.execute(captured)
+        needed += [(old, one) for one in re.findall(r"^(GRANT [^;]+);$", captured, re.MULTILINE)]
+        needed += [(old, f"GRANT SELECT ON {one} TO {scripts[0].account}") for one in CAPTURED]
+        yield Poor(Project(old, new, settings.file), needed)
 
 
 def _configured(project: Project) -> configuration.Settings:
