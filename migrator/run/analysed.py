@@ -17,6 +17,7 @@ from migrator.model.table import TableSchema
 from migrator.model.target import TargetTable
 from migrator.ports.source import SourceCatalog
 from migrator.ports.target import Target
+from migrator.run.kept_plans import KeptPlans
 from migrator.run.mapping_checks import check_key
 from transforms.analysis.plan import MappingPlan, analyse
 from transforms.registry import Mapping, TargetMapping
@@ -58,8 +59,13 @@ def source_tables(mapping: Mapping) -> list[str]:
     return list(dict.fromkeys(name for target in mapping.targets for name in target.sources))
 
 
-def analysed(spark: Callable[[], SparkSession], mapping: Mapping, structure: Structure) -> Analysed:
-    """Looks at every declaration and every function of a mapping; ``spark`` is called if there is one to look at."""
+def analysed(
+    spark: Callable[[], SparkSession], mapping: Mapping, structure: Structure, kept: KeptPlans | None = None
+) -> Analysed:
+    """Looks at every declaration and every function of a mapping; ``spark`` is called if there is one to look at.
+
+    ``kept``: has plans of an earlier start, which are taken over as they are: who maps rows by them proves them.
+    """
     plans: dict[str, MappingPlan] = {}
     problems: list[MappingError] = []
     untried: dict[str, list[str]] = {}
@@ -69,7 +75,7 @@ def analysed(spark: Callable[[], SparkSession], mapping: Mapping, structure: Str
         elif lacking := structure.lacks(one):
             untried[one.name] = lacking
         else:
-            plan, wrong = _one(spark(), one, structure)
+            plan, wrong = _one(spark, one, structure, kept)
             problems += wrong
             if plan is not None and not wrong:
                 plans[one.name] = plan
@@ -77,7 +83,7 @@ def analysed(spark: Callable[[], SparkSession], mapping: Mapping, structure: Str
 
 
 def _one(
-    spark: SparkSession, target: TargetMapping, structure: Structure
+    spark: Callable[[], SparkSession], target: TargetMapping, structure: Structure, kept: KeptPlans | None
 ) -> tuple[MappingPlan | None, list[MappingError]]:
     """Looks at one function: its plan, and what is wrong with it; a wrong key hides nothing else."""
     table, wrong, plan = structure.new[target.name], [], None
@@ -86,7 +92,9 @@ def _one(
     except MappingError as error:
         wrong.append(error)
     try:
-        plan = analyse(spark, target, structure.old, table.columns, structure.references)
+        if kept is not None:
+            plan = kept.find(target, structure.old, table.columns, structure.references)
+        plan = plan or analyse(spark(), target, structure.old, table.columns, structure.references)
     except MappingError as error:
         wrong.append(error)
     return plan, wrong

@@ -41,6 +41,7 @@ from migrator.run.capture.priority import at_lower_priority
 from migrator.run.capture.source_threads import wait
 from migrator.run.cutover.gate import gated
 from migrator.run.failure import Stopping
+from migrator.run.kept_plans import KeptPlans
 from migrator.run.lead.between import refuse_changes
 from migrator.run.lead.carried import (
     Carried,
@@ -69,7 +70,7 @@ from migrator.run.mapping_checks import gaps, naming_readers, refuse, with_reade
 from migrator.run.parts import EventLog, Parts
 from migrator.run.progress import Progress, Snapshot
 from migrator.run.request_check import CheckedRequests
-from transforms.analysis.fingerprint import fingerprint
+from transforms.analysis.fingerprint import Fingerprint, fingerprint
 from transforms.analysis.needed import with_needed
 from transforms.analysis.plan import MappingKind, MappingPlan
 from transforms.on_spark.session import named_jvm_end
@@ -84,8 +85,10 @@ def preflight(parts: Parts) -> list[Finding]:
     return [*gaps(parts.mapping), *read, *parts.target.preflight(targets, beside(parts.mapping))]
 
 
-def plans(parts: Parts) -> tuple[list[TableSchema], list[TargetTable], dict[str, MappingPlan]]:
-    """Reads both structures and checks every mapping function against them.
+def plans(
+    parts: Parts, kept: KeptPlans | None = None
+) -> tuple[list[TableSchema], list[TargetTable], dict[str, MappingPlan]]:
+    """Reads both structures and checks every mapping function against them; ``kept``: see ``analysed``.
 
     Raises ``MappingError`` with the problems of all functions, ``SourceError``, ``TargetError``.
     """
@@ -97,7 +100,7 @@ def plans(parts: Parts) -> tuple[list[TableSchema], list[TargetTable], dict[str,
         {mapping.name: table for mapping, table in zip(parts.mapping.targets, targets, strict=True)},
         parts.catalog.references(schemas) if grained(parts.mapping) else [],
     )
-    found = analysed(parts.spark, parts.mapping, structure)
+    found = analysed(parts.spark, parts.mapping, structure, kept)
     if found.problems:
         raise together(found.problems)
     return schemas, targets, found.plans
@@ -108,11 +111,13 @@ def carried_by(
     applied: Checkpoint | None,
     targets: Sequence[TargetTable],
     found: MappingType[str, MappingPlan],
+    content: Callable[[MappingPlan], Fingerprint] | None = None,
 ) -> Carried:
     """Returns which rows the target has of these mappings (see ``carry_over``)."""
     schemas = {table.id.name: table.id.schema for table in targets}
     identities = {} if parts.late is None else parts.late.identities(list(found))
-    mapped = mapped_now(found, schemas, lambda plan: fingerprint(parts.spark(), plan), identities)
+    taken = content or (lambda plan: fingerprint(parts.spark(), plan))
+    mapped = mapped_now(found, schemas, taken, identities)
     return carry_over(applied, parts.requests.read, found, parts.late, mapped)
 
 
@@ -248,17 +253,26 @@ class Migration:
         return None
 
     def _warm(self) -> None:
-        """Starts Spark and plans the mapping, so that a takeover needn't wait for either."""
-        plans(self._parts)
+        """Starts Spark and analyses the mapping, so that a takeover needn't wait for either."""
+        parts = self._parts
+        parts.spark()
+        parts.kept.begin()
+        found = plans(parts, parts.kept)[2]
+        for plan in found.values():
+            parts.kept.content(plan)
+        parts.kept.keep(found)
 
     def _announcing(self, spark: Callable[[], SparkSession]) -> Callable[[], SparkSession]:
         """Spark, whose start is told as a step of its own: it takes the longest."""
 
+        sessions: list[SparkSession] = []
+
         def announced() -> SparkSession:
-            self.progress.doing("starting Spark")
-            session = spark()
-            self.progress.doing("analysing the mapping")
-            return session
+            if not sessions:
+                self.progress.doing("starting Spark")
+                sessions.append(spark())
+                self.progress.doing("analysing the mapping")
+            return sessions[0]
 
         return announced
 
@@ -269,15 +283,16 @@ class Migration:
         if parts.cutover is not None:  # before Spark starts: a side may be fenced that must be opened again
             parts.cutover.begin(epoch, stopping, self.progress)
         parts, remapping = self._remapped(ledger, checkpoint, epoch)
-        self.progress.doing("reading the structure of both sides")
-        schemas, targets, mapping_plans = plans(replace(parts, spark=self._announcing(parts.spark)))
-        schemas = with_needed(parts.spark(), schemas, mapping_plans.values())
+        schemas, targets, mapping_plans = self._planned(parts)
         self._read_again.refuse_shared(mapping_plans)
         if stopping.requested():
             return  # Spark takes seconds to start
         self.progress.doing("having the source keep its changes")
         self._have_captured(schemas, checkpoint)
-        carried = remapping.carried(lambda: carried_by(parts, ledger.checkpoint, targets, mapping_plans))
+        carried = remapping.carried(
+            lambda: carried_by(parts, ledger.checkpoint, targets, mapping_plans, parts.kept.content)
+        )
+        parts.kept.keep(mapping_plans)
         self.progress.warn("mapping", *carried.warnings)
         self._switch = Switch(
             remapping, mapping_plans, parts.target, lead, self.progress, parts.step, stopping.request
@@ -319,6 +334,14 @@ class Migration:
         finally:
             upkeep.join(timeout=5)
             job.close()
+
+    def _planned(self, parts: Parts) -> tuple[list[TableSchema], list[TargetTable], dict[str, MappingPlan]]:
+        """Returns both structures, the old one with what is needed of it, and what each function does."""
+        self.progress.doing("reading the structure of both sides")
+        parts.kept.begin()
+        announced = replace(parts, spark=self._announcing(parts.spark))
+        schemas, targets, found = plans(announced, parts.kept)
+        return with_needed(parts.spark, schemas, found.values()), targets, found
 
     def _agreed(self, epoch: int) -> tuple[Ledger, EventLog, Checkpoint | None]:
         """Brings event log and ledger to one story: both, and where capture goes on."""
@@ -439,10 +462,12 @@ class Migration:
         grained = {name: plan for name, plan in found.items() if plan.kind is MappingKind.GRAIN}
         joined = None
         if grained:
-            manner = Manner(limits.slice_grains, parts.changes_only)
+            manner = Manner(limits.slice_grains, parts.changes_only, parts.kept.prove)
             joined = JoinedJob(spark, grained, by_name, slots, manner, say, parts.step)
             parts.target.prepare_mirror(joined.targets)
         row_wise = {name: plan for name, plan in found.items() if name not in grained}
+        for plan in row_wise.values():
+            parts.kept.prove(plan)
         staging = None if parts.stager is None else Staging(parts.stager, limits.staging_rows, say)
         return TransformJob(spark, row_wise, by_name, slots, staging, joined, parts.changes_only)
 

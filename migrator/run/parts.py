@@ -21,6 +21,7 @@ from migrator.ports.target import Stager, Target
 from migrator.ports.upkeep import Upkeep
 from migrator.run.capture.loop import SourcePorts
 from migrator.run.cutover.gate import CutOvers
+from migrator.run.kept_plans import KeptPlans
 from migrator.run.lead.carried import LateTargets
 from migrator.run.lead.recapture import SetAside
 from migrator.run.request_check import DoubtsCheck
@@ -49,6 +50,7 @@ class Parts:
         spark: the session, started on the first call.
         stager: the target, where executors are to load large batches of dump rows.
         slots: folder that driver and executors share, where each leader has its own for the rows of batches.
+        kept: plans of an earlier start of this mapping.
         begun: whether an earlier run has captured something.
         reload: loads ``mapping`` anew: functions of Spark that it made are bound to the JVM of that time.
         hints: where the leader tells onlookers of itself.
@@ -79,6 +81,7 @@ class Parts:
     event_log: Callable[[int, Ledger], EventLog]
     spark: Callable[[], SparkSession]
     slots: Path
+    kept: KeptPlans
     begun: Callable[[], bool]
     reload: Callable[[], Mapping]
     hints: Hints

@@ -41,6 +41,7 @@ from migrator.run.commands import hand_over
 from migrator.run.commands.dump_order import DumpOrder, checked
 from migrator.run.commands.repair import check_doubts
 from migrator.run.cutover.listed_keys import ListingTarget
+from migrator.run.kept_plans import KeptPlans
 from migrator.run.lead.carried import LateTargets
 from migrator.run.parts import EventLog, Parts
 from migrator.run.steps import Step, step_hook
@@ -60,7 +61,13 @@ from migrator.wiring.source import (
     source_parts,
     source_script,
 )
-from migrator.wiring.spark import executors_now, executors_read, executors_stage, spark
+from migrator.wiring.spark import (
+    executors_now,
+    executors_read,
+    executors_stage,
+    spark,
+    surroundings,
+)
 from migrator.wiring.target import (
     forget_filled,
     holds_rows,
@@ -122,6 +129,7 @@ def parts(
         spark=lambda: spark(settings, master, conf),
         executors=lambda: executors_now(master or settings.spark.master),
         slots=settings.state / "slots",
+        kept=_kept(settings, master, conf),
         begun=lambda: bool(Layout.of(settings.event_log()).numbers()),
         reload=lambda: load_mapping(settings.mapping, lambda: spark(settings, master, conf)),
         hints=hints(settings),
@@ -139,6 +147,11 @@ def parts(
         stager=stager if executors_stage(settings, master or settings.spark.master) else None,
         upkeep=target_upkeep(settings) if settings.apply.upkeep else None,
     )
+
+
+def _kept(settings: Settings, master: str | None, conf: MappingType[str, str] | None) -> KeptPlans:
+    path = settings.state / "plans.json"
+    return KeptPlans(path, lambda: surroundings(settings, conf), lambda: spark(settings, master, conf))
 
 
 def _event_log(settings: Settings, step: Step, epoch: int, ledger: Ledger) -> EventLog:

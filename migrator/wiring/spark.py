@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import platform
 from collections.abc import Callable, Mapping
 
+import pyspark
 from pyspark.sql import SparkSession
 
 from migrator.config.project import Settings
@@ -14,7 +17,7 @@ from migrator.wiring.target_engines import TARGET_ENGINES
 from transforms.on_spark.executors import check_executors, count_executors
 from transforms.on_spark.one_task import on_executor
 from transforms.on_spark.session import is_cluster, running_session, spark_session, stop_session
-from transforms.on_spark.shipping import ship
+from transforms.on_spark.shipping import mapping_modules, package_code, ship
 
 _MODULES = ("pyarrow", own("transforms.on_spark.staged"), own("verify.tables.compare.json_text"))
 _READ_LIMIT_S = 60.0
@@ -46,6 +49,24 @@ def spark(
             stop_session()
             raise
     return session
+
+
+def surroundings(settings: Settings, conf: Mapping[str, str] | None = None) -> str:
+    """Returns what the plans of a project's mapping depend on beside declarations and tables, as one text: the code
+    in its folder, this tool's, versions, settings of Spark. Raises ``MigratorError`` for a folder that can't be read.
+    """
+    folder = settings.mapping.resolve().parent
+    files = {
+        **package_code(own("transforms")),
+        **mapping_modules(settings.mapping, (settings.state, settings.alembic)),
+        **{path.name: path.read_bytes() for path in sorted(folder.glob("*.sql"))},
+    }
+    code = hashlib.sha256()
+    for name, content in files.items():
+        code.update(f"{name} {len(content)} ".encode() + content)
+    options = sorted({**settings.spark.conf, **(conf or {})}.items())
+    versions = (pyspark.__version__, platform.python_version())
+    return repr((str(settings.mapping.resolve()), code.hexdigest(), versions, options))
 
 
 def executors_now(master: str) -> int | None:

@@ -7,7 +7,7 @@ capture goes on over it.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
@@ -25,9 +25,12 @@ _Found = Iterator[tuple[TableId, Iterable[str]]]
 
 
 def with_needed(
-    spark: SparkSession, schemas: Sequence[TableSchema], plans: Iterable[MappingPlan]
+    spark: Callable[[], SparkSession], schemas: Sequence[TableSchema], plans: Iterable[MappingPlan]
 ) -> list[TableSchema]:
-    """Returns the schemas, each of which knows what these plans need of it. Runs no job."""
+    """Returns the schemas, each of which knows what these plans need of it. Runs no job.
+
+    ``spark``: is called for plans with a computed value or grain.
+    """
     found: dict[TableId, set[str]] = {schema.id: set() for schema in schemas}
     for plan in plans:
         for table, columns in _of_plan(spark, plan):
@@ -37,16 +40,16 @@ def with_needed(
     ]
 
 
-def _of_plan(spark: SparkSession, plan: MappingPlan) -> _Found:
+def _of_plan(spark: Callable[[], SparkSession], plan: MappingPlan) -> _Found:
     for name, columns in plan.reads.items():
         yield plan.schemas[name].id, columns
     for reach in plan.reaches:
         yield from _of_links(reach)
         if reach.name:
-            yield from _of_computed_grain(spark, plan, reach)
+            yield from _of_computed_grain(spark(), plan, reach)
     for name, schema in plan.schemas.items():
         if values := value_columns(plan.target, name):
-            frames, leaves = _marked(spark, {name: schema})
+            frames, leaves = _marked(spark(), {name: schema})
             yield from _read(hashed(frames[name], values), leaves, plan.schemas)
 
 

@@ -62,6 +62,8 @@ class MappingPlan:
         reads: columns read of each source table, by table name, in the source's order; a table that the
             function ignores is absent. A change to any other column can't change the target.
         reaches: the reach of each grain of a joined target; empty for a row-wise one.
+        repeated: source tables that the function reads more than once.
+        kept: the fingerprint under which an earlier start has kept the plan; empty where this process analysed it.
     """
 
     target: TargetMapping
@@ -70,6 +72,8 @@ class MappingPlan:
     schemas: Mapping[str, TableSchema]
     reads: Mapping[str, tuple[str, ...]]
     reaches: tuple[Reach, ...] = ()
+    repeated: tuple[str, ...] = ()
+    kept: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +116,8 @@ def analyse(
     walk = PlanWalk(sources, marker)
     walk.visit(result._jdf.queryExecution().analyzed())
     joined = target.grain is not None and bool(walk.grains)
-    found, unlinked = _reaches(spark, target, used, _between(references, walk)) if joined else ((), [])
+    repeated = _repeated(walk)
+    found, unlinked = _reaches(spark, target, used, between(references, repeated)) if joined else ((), [])
     problems = [
         *_job_problems(jobs),
         *_grain_problems(target, walk),
@@ -129,6 +134,7 @@ def analyse(
         schemas=used,
         reads=_reads(result, sources, used),
         reaches=found,
+        repeated=repeated,
     )
 
 
@@ -172,12 +178,16 @@ def depends_on(
         return tuple(Reach((), (Node(name, schemas[name]),)) for name in target.sources)
     if target.grain is None:
         raise GrainProblem(f"it has {walk.grains[0]} and no grain", "", _DECLARE)
-    return reaches(target, schemas, _between(references, walk))
+    return reaches(target, schemas, between(references, _repeated(walk)))
 
 
-def _between(references: Sequence[Reference], walk: PlanWalk) -> list[Reference]:
+def between(references: Sequence[Reference], repeated: Sequence[str]) -> list[Reference]:
     """The references without those of a table to itself, if the plan reads the table once: no join is with itself."""
-    return [one for one in references if one.child != one.parent or walk.tables[one.child.name] > 1]
+    return [one for one in references if one.child != one.parent or one.child.name in repeated]
+
+
+def _repeated(walk: PlanWalk) -> tuple[str, ...]:
+    return tuple(sorted(name for name, times in walk.tables.items() if times > 1))
 
 
 def call(target: TargetMapping, frames: Mapping[str, DataFrame]) -> DataFrame:

@@ -40,7 +40,8 @@ class OneJob:
 
     Args:
         spark: the session.
-        standing: the mappings by target table; their numbers are their places in this order.
+        standing: the mappings by target table; their numbers are their places in this order. One is looked at when
+            it is first asked for: it may be planned only then.
         batches: gives a mapping's RDD; mappings of which it gives none are left out.
         settings: more settings of Spark SQL that the tasks see.
         jobs: how many run at a time.
@@ -56,9 +57,9 @@ class OneJob:
     ):
         self._spark = spark
         self._names = tuple(standing)
-        self._schemas = {name: mapping.schema for name, mapping in standing.items()}
-        found = {name: batches(mapping) for name, mapping in standing.items()}
-        self._batches: dict[str, RDD[bytes]] = {name: rdd for name, rdd in found.items() if rdd is not None}
+        self._standing = standing
+        self._batches_of = batches
+        self._batches: dict[str, RDD[bytes] | None] = {}
 
         def begin() -> None:
             hand_settings_on(spark)
@@ -70,11 +71,16 @@ class OneJob:
 
     def takes(self, target: str) -> bool:
         """Tells whether a target is among the job's."""
-        return target in self._batches
+        return self._of(target) is not None
+
+    def _of(self, target: str) -> RDD[bytes] | None:
+        if target not in self._batches:
+            self._batches[target] = self._batches_of(self._standing[target])
+        return self._batches[target]
 
     def submit(self, targets: Sequence[str], tasks: int) -> Future[Result]:
         """Begins to map the rows now in the small slots, by so many tasks at most; gives what ``StandingMapping.run``
-        gives, by target.
+        gives, by target. Only of targets that it takes.
 
         The future raises what Spark raises, if one of the mappings fails.
         """
@@ -87,13 +93,13 @@ class OneJob:
     def _run(self, targets: Sequence[str], tasks: int) -> Result:
         context = self._spark.sparkContext
         tasks = max(1, min(context.defaultParallelism, tasks))
-        job = context.union([self._batches[name] for name in targets]).coalesce(tasks)
+        job = context.union([rdd for name in targets if (rdd := self._of(name)) is not None]).coalesce(tasks)
         found: dict[str, list[pa.RecordBatch]] = {name: [] for name in targets}
         for piece in job.collect():
             message = pa.py_buffer(piece)
             name = self._names[pa.ipc.read_record_batch(message, _FIRST)[SIDE][0].as_py() >> 1]
-            found[name].append(pa.ipc.read_record_batch(message, self._schemas[name]))
+            found[name].append(pa.ipc.read_record_batch(message, self._standing[name].schema))
         return {
-            name: side_alone(pa.Table.from_batches(parts, self._schemas[name]))
+            name: side_alone(pa.Table.from_batches(parts, self._standing[name].schema))
             for name, parts in found.items()
         }

@@ -91,12 +91,15 @@ def _as_run(content: bytes, folder: Path) -> bytes:
 
 def own_code() -> Mapping[str, bytes]:
     """Returns this tool's modules by their name in an archive, under which tasks import them."""
-    found = {name: content for package in OWN_PACKAGES for name, content in _package(own(package)).items()}
-    facade = {name: content for name, content in _package(FACADE).items() if name.count("/") == 1}
+    found = {
+        name: content for package in OWN_PACKAGES for name, content in package_code(own(package)).items()
+    }
+    facade = {name: content for name, content in package_code(FACADE).items() if name.count("/") == 1}
     return {**facade, **found}
 
 
-def _package(name: str) -> Mapping[str, bytes]:
+def package_code(name: str) -> Mapping[str, bytes]:
+    """Returns the modules of an installed package by their name in an archive."""
     spec = importlib.util.find_spec(name)
     if spec is None or not spec.submodule_search_locations:
         raise AssertionError(f"the package {name} isn't where it was imported from")

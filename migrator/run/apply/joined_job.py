@@ -39,6 +39,7 @@ from migrator.run.apply.joined_values import JoinedValues
 from migrator.run.apply.sliced import Change, sliced
 from migrator.run.steps import Step, no_step
 from transforms.analysis.grain_numbers import numbered
+from transforms.analysis.kept import Prove, proved
 from transforms.analysis.plan import MappingPlan
 from transforms.declared_grain import grain_tables
 from transforms.frames import file_uri
@@ -54,10 +55,12 @@ class Manner:
     Attributes:
         slice_grains: grains that are read and mapped at a time.
         changes_only: whether the targets have their rows already: once the mirror is whole they are in step.
+        prove: raises where a plan isn't the function's, before a first row is mapped by it.
     """
 
     slice_grains: int
     changes_only: bool = False
+    prove: Prove = proved
 
 
 class JoinedJob:
@@ -98,14 +101,18 @@ class JoinedJob:
             for (name, plan), reaches in zip(plans.items(), laid_out, strict=True)
         )
         self._values = JoinedValues(spark, tuple(plans.values()), folder / "values")
-        self._sides = JoinedSides(spark, plans, folder)
+        self._sides = JoinedSides(spark, plans, folder, manner.prove)
         self.jobs = self._sides.jobs
         self._mirrored = {s.id: s for target in self.targets for s in target.sources.values()}
         self.filling: tuple[Filling, ...] = ()
 
-    def warm_up(self) -> list[Callable[[], object]]:
-        """Jobs that make the first batch not wait for compilers."""
-        return self._sides.warm_up()
+    def warm_up(self, whole: bool) -> list[Callable[[], object]]:
+        """Jobs that make the first batch not wait for compilers; see ``JoinedSides``."""
+        return self._sides.warm_up(whole)
+
+    def plan_ahead(self) -> None:
+        """Begins to plan the targets that nobody has asked for yet, beside the first batches."""
+        self._sides.plan_ahead()
 
     def close(self) -> None:
         """Waits for jobs under way."""
@@ -291,6 +298,7 @@ class JoinedJob:
     def _fill(self, target: JoinedTarget, mirror: Mirror) -> Iterator[TargetRows]:
         """Maps the whole mirror at once, through files: neither side of it has to fit into memory."""
         plan = self._plans[target.table.id.name]
+        self._sides.prove(plan)
         self._say(f"filling {target.table.id.name} from the mirror")
         folder = self._fresh_folder("filling")
         frames = self._whole(target, mirror, folder)

@@ -19,10 +19,12 @@ from pyspark.sql import DataFrame, SparkSession
 from migrator.columnar.versions import with_nulls
 from migrator.ports.mirror import JoinedTarget, Sides
 from migrator.run.apply.spark_jobs import Job, SparkJobs
+from transforms.analysis.kept import Prove, proved
 from transforms.analysis.plan import MappingPlan
 from transforms.on_spark.flat import INTERPRETED
 from transforms.on_spark.one_job import OneJob, share
 from transforms.on_spark.pipeline import arrow_frame, map_delta
+from transforms.on_spark.planned_ahead import PlannedAhead
 from transforms.on_spark.standing import SLOT_BYTES, Slots, StandingMapping
 
 _FEW_BYTES = 256 << 10
@@ -67,35 +69,48 @@ class JoinedSides:
         spark: the session.
         plans: checked mappings with a grain, by target table.
         folder: that driver and executors share, for the slots.
+        prove: raises where a plan isn't the function's, before a first row is mapped by it.
 
     ``jobs``: runs the jobs; whoever maps batches runs its own there too.
     """
 
-    def __init__(self, spark: SparkSession, plans: Mapping[str, MappingPlan], folder: Path):
+    def __init__(
+        self, spark: SparkSession, plans: Mapping[str, MappingPlan], folder: Path, prove: Prove = proved
+    ):
         self._spark = spark
         self._slots = {
             name: Slots(folder / f"joined-{number}", plan.schemas)
             for number, (name, plan) in enumerate(plans.items())
         }
-        self._standing = {
-            name: StandingMapping(spark, plan, self._slots[name], number)
-            for number, (name, plan) in enumerate(plans.items())
-        }
+        numbers = {name: number for number, name in enumerate(plans)}
+
+        def planned(name: str) -> StandingMapping:
+            prove(plans[name])
+            return StandingMapping(spark, plans[name], self._slots[name], numbers[name])
+
+        self.prove = prove
+        self._standing = PlannedAhead(planned, tuple(plans))
         self._one_job = OneJob(spark, self._standing, attrgetter("flat"), INTERPRETED, _JOBS)
         self.jobs = SparkJobs()
 
-    def warm_up(self) -> list[Callable[[], object]]:
-        """Jobs that make the first batch not wait for compilers."""
-        together = [name for name in self._standing if self._one_job.takes(name)]
-        alone = [standing.run for name, standing in self._standing.items() if name not in together]
+    def warm_up(self, whole: bool) -> list[Callable[[], object]]:
+        """Jobs that make the first batch not wait for compilers: of all targets, or of one."""
+        names = list(self._standing) if whole else list(self._standing)[:1]
+        together = [name for name in names if self._one_job.takes(name)]
+        alone = [self._standing[name].run for name in names if name not in together]
         parts = [together[first : first + _TOGETHER] for first in range(0, len(together), _TOGETHER)]
         return [*(partial(self._run_together, part) for part in parts), *alone]
+
+    def plan_ahead(self) -> None:
+        """Begins to plan the targets that nobody has asked for yet, beside the first batches."""
+        self._standing.begin(self._one_job.takes)
 
     def _run_together(self, names: Sequence[str]) -> object:
         return self._one_job.submit(names, 1).result()
 
     def close(self) -> None:
         """Waits for jobs under way."""
+        self._standing.close()
         self._one_job.close()
         self.jobs.close()
 
@@ -106,6 +121,7 @@ class JoinedSides:
             {table: conform(plan, table, rows) for table, rows in side.items()}
             for side in (sides.before, sides.after)
         )
+        self.prove(plan)
         size = self._slots[plan.target.name].fill({"before": before, "after": after})
         if size:
             return partial(self._standing[plan.target.name].run, size)

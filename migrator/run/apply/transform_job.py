@@ -40,7 +40,7 @@ from transforms.on_spark.pipeline import (
     map_rows,
     parquet_frame,
 )
-from transforms.on_spark.session import named_jvm_end
+from transforms.on_spark.session import is_cluster, named_jvm_end
 from transforms.on_spark.staged import staged_parts
 from transforms.on_spark.standing import SLOT_BYTES, Slots, StandingMapping
 
@@ -121,7 +121,9 @@ class TransformJob:
         if dumping:
             jobs += [self._jobs.start(partial(self._map_empty_files, plan)) for plan in self._plans.values()]
         if self._joined is not None:
-            jobs += [self._jobs.start(job) for job in self._joined.warm_up()]
+            # What executors elsewhere lack is to be met at once.
+            elsewhere = is_cluster(str(self._spark.sparkContext.master))
+            jobs += [self._jobs.start(job) for job in self._joined.warm_up(dumping or elsewhere)]
         for job in jobs:
             try:
                 with named_jvm_end():
@@ -134,6 +136,8 @@ class TransformJob:
                     remedy="it fails even without rows: what its functions import must be there as well; on a cluster"
                     " install it on every worker, or give it with --py-files",
                 ) from error
+        if self._joined is not None:
+            self._joined.plan_ahead()
 
     def _map_empty_files(self, plan: MappingPlan) -> pa.Table:
         frames = {

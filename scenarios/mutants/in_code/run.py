@@ -21,7 +21,22 @@ _STRUCTURE = (
 
 _ASIDE = ("tests/unit/run/apply/test_set_aside.py",)
 
+_KEPT = ("tests/unit/transforms/test_kept.py",)
+
 RUN = (
+    *mutants_of(
+        "migrator/run/kept_plans.py", _KEPT,
+        ("a kept plan is taken for proved", "if not plan.kept or name in self._proved:", "if True:"),
+        ("a plan of other tables is taken over", 'if kept is None or kept.get("signature") != signed:', "if kept is None:"),
+        ("what was proved wrong stays", "self._path.unlink(missing_ok=True)", "pass"),
+        ("another format is read as ours", 'if kept["format"] != _FORMAT:', "if False:"),
+    ),
+    *mutants_of(
+        "transforms/analysis/kept.py", _KEPT,
+        ("a plan with computed values is kept", "if computed or not content.text:", "if not content.text:"),
+        ("a plan that can't be proved is kept", "if computed or not content.text:", "if computed:"),
+        ("foreign keys don't matter", "        sorted(references),\n", ""),
+    ),
     *mutants_of(
         "migrator/run/lead/read_again.py", ("tests/unit/run/lead/test_read_again.py",),
         ("a swap is met for ever", "if said == self._answered:", "if False:"),
