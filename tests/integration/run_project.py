@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import cast
 
 from migrator.cli import cli
@@ -24,6 +26,7 @@ from scenarios.scenario import Engine
 from tests.servers import Database
 
 PROJECT = Path(orders.__file__).parent
+NOTHING_MORE: Mapping[str, str] = MappingProxyType({})
 # What purchase must hold, in plain SQL over the old table: an oracle that shares nothing with the mapping.
 EXPECTED = {
     "postgresql": """
@@ -60,11 +63,13 @@ class Project:
         migration.run(Stopping(), caught_up(parts.catalog.position))
         return migration.progress.snapshot()
 
-    def process(self, *arguments: str, crash_at: str = "") -> subprocess.Popen[str]:
+    def process(
+        self, *arguments: str, crash_at: str = "", environment: Mapping[str, str] = NOTHING_MORE
+    ) -> subprocess.Popen[str]:
         """``migrator ...`` as a process of its own."""
         return subprocess.Popen(
             [sys.executable, "-m", "migrator", *arguments, "--config", str(self.config)],
-            env={**os.environ, "MIGRATOR_CRASH_AT": crash_at},
+            env={**os.environ, "MIGRATOR_CRASH_AT": crash_at, **environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
