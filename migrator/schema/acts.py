@@ -18,6 +18,7 @@ from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
 
 from migrator import __version__
+from migrator.connections.refusing import remedy_of
 from migrator.errors import TargetError
 from migrator.schema.control import connected, upgrade_target
 from migrator.schema.dialects import DIALECTS
@@ -188,7 +189,7 @@ class Acts:
             "the history can't be read or written",
             where=f"{self._where}, {self._table}",
             cause=str(error.orig).replace("\n", " ").strip(),
-            remedy="give the login what `migrator grants --print` says",
+            remedy=remedy_of(error, "give the login what `migrator grants --print` says"),
         )
 
 

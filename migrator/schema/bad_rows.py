@@ -8,6 +8,7 @@ from dataclasses import replace
 from sqlalchemy import URL, Engine, text
 from sqlalchemy.exc import DBAPIError
 
+from migrator.connections.refusing import remedy_of
 from migrator.errors import RequestError, TargetError
 from migrator.model.codecs.codec import FORMAT, FormatError, check_number
 from migrator.model.codecs.ledger_codec import ledger_from_json, ledger_to_json, refuse_reset
@@ -63,7 +64,7 @@ def drop_bad_row(
                 "the ledger's record of rows set aside can't be changed",
                 where=f"{who[1]}, {dialect.ledger}",
                 cause=str(error.orig).replace("\n", " ").strip(),
-                remedy="run the command with the user that the migration uses",
+                remedy=remedy_of(error, "run the command with the user that the migration uses"),
             ) from None
     return dropped
 

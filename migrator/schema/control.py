@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,15 +11,16 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import URL, Connection, Engine, inspect, text
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import DBAPIError
 
+from migrator.connections.mysql.settings import login_problem
+from migrator.connections.postgres.logins import refused_login
 from migrator.connections.postgres.refusal import for_good, refusal
+from migrator.connections.refusing import remedy_of
 from migrator.errors import ConnectionFailed, MigratorError, SourceError, TargetError
 from migrator.schema.dialects import CONTROL_SCHEMA, DIALECTS, fence_table
 from migrator.schema.engines import as_engine
 
-_LOGIN_REFUSED = frozenset({1044, 1045, 1049, 1130, 1698, 1820, 1862, 2026, 3159})
-"""Errors of MySQL and MariaDB that trying again doesn't mend: somebody has to correct the login."""
 _USE_NEWER = "start the version that made them, or a newer one"
 _HERE = Path(__file__).parent
 
@@ -98,7 +98,8 @@ def control_problem(target: Engine | URL | str, branch: str = "target") -> Contr
                 )
                 return ControlProblem(problem, _USE_NEWER)
         except DBAPIError as error:  # MariaDB doesn't tell a user without rights whether a table exists
-            return ControlProblem(f"the control tables can't be looked for: {error.orig}", remedy)
+            problem = f"the control tables can't be looked for: {error.orig}"
+            return ControlProblem(problem, remedy_of(error, remedy))
         if there:
             question, problem = dialect.may_use, "the role may not create tables in schema migrator"
         else:
@@ -112,7 +113,7 @@ def connected(engine: Engine) -> Connection:
     """A connection. Raises ``ConnectionFailed``, retryable unless the login itself was refused."""
     try:
         return engine.connect()
-    except OperationalError as error:
+    except DBAPIError as error:
         raise _not_reached(engine, error) from None
     except (RuntimeError, ValueError) as error:  # PyMySQL, where the password isn't sent without TLS
         raise ConnectionFailed(
@@ -124,24 +125,27 @@ def connected(engine: Engine) -> Connection:
 
 
 def _not_reached(engine: Engine, error: DBAPIError) -> ConnectionFailed:
-    cause = str(error.orig).replace("\n", " ").strip()
-    refused = _refuses(error.orig)
+    remedy, retryable = _way_in(engine, error.orig)
     return ConnectionFailed(
-        "the database refuses the login" if refused else "the database can't be reached",
+        "the database can't be reached" if retryable else "the database refuses the login",
         where=engine.url.render_as_string(hide_password=True),
-        cause=cause,
-        remedy="check host, port, database, user and password" if refused else "check that the server runs",
-        retryable=not refused,
+        cause=str(error.orig).replace("\n", " ").strip(),
+        remedy=remedy,
+        retryable=retryable,
     )
 
 
-def _refuses(error: BaseException | None) -> bool:
-    """Tells whether a driver's error refuses the login itself: by its code, as words have many languages."""
+def _way_in(engine: Engine, error: BaseException | None) -> tuple[str, bool]:
+    """Returns the remedy for a connection that can't be had, and whether it may pass: by the driver's code, as words
+    have many languages."""
     if isinstance(error, psycopg.Error):
-        return for_good(refusal(error), str(error))
-    if isinstance(getattr(error, "original_exception", None), ssl.SSLError):  # PyMySQL: as if nobody answered
-        return True
-    return error is not None and bool(error.args) and error.args[0] in _LOGIN_REFUSED
+        state, words = refusal(error), str(error)
+        found = refused_login(words, state, "database", engine.url.username or "", engine.url.database or "")
+        return found.remedy, not for_good(state, words)
+    known = login_problem(error) if isinstance(error, Exception) else None
+    if known is None:
+        return "check that the server runs", True
+    return known[1].replace(" in the [source] section", ""), known[2]
 
 
 def _upgrade(engine: Engine, branch: str) -> None:
@@ -166,7 +170,7 @@ def _upgrade(engine: Engine, branch: str) -> None:
         except DBAPIError as error:
             if error.connection_invalidated:
                 raise _not_reached(engine, error) from None
-            raise _refused(engine, branch, str(error.orig), there) from None
+            raise _refused(engine, branch, error, there) from None
 
 
 def _alone(connection: Connection) -> None:
@@ -218,7 +222,7 @@ def _config() -> Config:
     return config
 
 
-def _refused(engine: Engine, branch: str, cause: str, there: bool) -> MigratorError:
+def _refused(engine: Engine, branch: str, error: DBAPIError, there: bool) -> MigratorError:
     dialect, of_source = DIALECTS[engine.dialect.name], branch.startswith("source")
     kind = SourceError if of_source else TargetError
     name = f"{CONTROL_SCHEMA}.watermark" if of_source else dialect.ledger
@@ -229,8 +233,8 @@ def _refused(engine: Engine, branch: str, cause: str, there: bool) -> MigratorEr
     return kind(
         f"the control table {name} can't be made",
         where=engine.url.render_as_string(hide_password=True),
-        cause=cause.replace("\n", " ").strip(),
-        remedy=_remedy(engine, branch, there),
+        cause=str(error.orig).replace("\n", " ").strip(),
+        remedy=remedy_of(error, _remedy(engine, branch, there)),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
+from migrator.connections.refusing import remedy_of
 from migrator.errors import ConnectionFailed, CutoverError, FencedError, TargetError
 from migrator.model.codecs.cutover_codec import record_from_json, record_to_json
 from migrator.model.cutover.record import Record
@@ -120,7 +121,7 @@ class Copy:
                 "the record of the cut-over can't be read or written",
                 where=f"{self._where}, {self._dialect.cutover}",
                 cause=cause,
-                remedy="give the login what `migrator grants --print` says",
+                remedy=remedy_of(error, "give the login what `migrator grants --print` says"),
             ) from None
 
 

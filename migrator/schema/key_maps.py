@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, Engine, bindparam, text
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 
+from migrator.connections.refusing import refusing_state, remedy_of
 from migrator.errors import ConnectionFailed, TargetError
 
 KEY_BYTES = 512
@@ -68,6 +69,8 @@ class SqlKeyMaps:
                     found |= self._give(connection, name, missing)
         except (OperationalError, InterfaceError) as error:
             self.close()
+            if refusing_state(error.orig) is not None:
+                raise self._refused(error) from None
             raise ConnectionFailed(
                 "the key maps can't be reached",
                 where=self._where,
@@ -77,13 +80,16 @@ class SqlKeyMaps:
             ) from None
         except DBAPIError as error:
             self.close()
-            raise TargetError(
-                "the key maps can't be used",
-                where=f"{self._where}, {self._tables.entries}",
-                cause=str(error.orig),
-                remedy=self._tables.grant,
-            ) from None
+            raise self._refused(error) from None
         return found
+
+    def _refused(self, error: DBAPIError) -> TargetError:
+        return TargetError(
+            "the key maps can't be used",
+            where=f"{self._where}, {self._tables.entries}",
+            cause=str(error.orig),
+            remedy=remedy_of(error, self._tables.grant),
+        )
 
     def close(self) -> None:
         """See the port."""

@@ -15,10 +15,12 @@ from sqlalchemy import URL, Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from migrator.connections.postgres.session import REVISIONS
+from migrator.connections.refusing import remedy_of
 from migrator.errors import TargetError
 from migrator.schema.control import connected
 from migrator.schema.engines import as_engine
 
+_RIGHTS_REMEDY = "GRANT SELECT ON alembic_version (`migrator grants` has all rights)"
 _READ_ERROR = "the target's revision can't be read"
 
 
@@ -55,7 +57,7 @@ def target_head_problem(
             current = _current_of(connection, schema)
         except DBAPIError as error:
             cause = str(error.orig).partition("\n")[0]
-            remedy = "GRANT SELECT ON alembic_version (`migrator grants` has all rights)"
+            remedy = remedy_of(error, _RIGHTS_REMEDY)
             return f"{_READ_ERROR}: {cause}; {remedy}"
     if current == heads:
         return None
@@ -77,7 +79,7 @@ def standing(target: Engine | URL | str, alembic_dir: str | Path, schema: str | 
                 _READ_ERROR,
                 where=str(alembic_dir),
                 cause=str(error.orig).partition("\n")[0],
-                remedy="GRANT SELECT ON alembic_version (`migrator grants` has all rights)",
+                remedy=remedy_of(error, _RIGHTS_REMEDY),
             ) from None
     ran = {one.revision for one in through(scripts, sorted(at & known(scripts)))}
     found = [Revision(one.revision, one.doc or "", one.revision in ran) for one in scripts.walk_revisions()]

@@ -16,6 +16,7 @@ from sqlalchemy import URL, Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
 from migrator.connections.postgres.session import REVISIONS
+from migrator.connections.refusing import refusing_state
 from migrator.errors import MigratorError, TargetError
 from migrator.old_names import old_names
 from migrator.schema.control import connected
@@ -235,6 +236,8 @@ def _remedy(engine: Engine, error: BaseException) -> str:
             "end the transaction that holds the table, or wait longer with --lock-timeout,"
             " then run `migrator schema upgrade` again"
         )
+    if (state := refusing_state(found)) is not None:
+        return f"{state.remedy}; then run `migrator schema upgrade` again"
     if code in dialect.forbidden:
         return f"run it with the login that owns the tables: set [target] owner ({_HOWTO})"
     undo = "" if dialect.schemas else "undo what stays of it by hand, "

@@ -27,6 +27,8 @@ _CLASSES = {
     if isinstance(value, type) and issubclass(value, errors.MigratorError)
 } | {"_Problem"}
 _FINDING = "Finding"
+_NAMED_HOLE = re.compile(r"\{[a-z_]+\}")
+"""A place where ``format`` puts a value in."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Entry:
 
     def anchor(self) -> str:
         """Words of the text, joined: it stays while the text stays."""
-        return "-".join(re.findall(r"[a-z0-9]+", self.text.replace("'", "").lower()))
+        return "-".join(re.findall(r"[a-z0-9]+", _NAMED_HOLE.sub(HOLE, self.text).replace("'", "").lower()))
 
 
 @cache
@@ -80,7 +82,7 @@ def _page(file: str) -> str:
 
 
 def _shown(text: str) -> str:
-    plain = " ".join(text.replace(HOLE, "…").split())
+    plain = " ".join(_NAMED_HOLE.sub(HOLE, text).replace(HOLE, "…").split())
     return (
         plain.replace("<", "&lt;")
         .replace("*", "\\*")

@@ -170,6 +170,21 @@ KINDS = (
         ),
     ),
     Kind(
+        "let the server take writes, or statements, again",
+        r"SET GLOBAL (read_only|offline_mode)|ALTER SCHEMA `\{\}`|READ ONLY = 0|pg_promote|server again without"
+        r"|ALLOW_CONNECTIONS|port for readers",
+        (
+            LIVE + "targets/test_refusing_states.py::"
+            "test_a_server_that_becomes_read_only_is_named_wherever_it_is_met",
+            LIVE + "targets/test_refusing_states.py::"
+            "test_a_schema_that_was_set_read_only_is_named_and_the_remedy_works",
+            LIVE + "targets/test_refusing_states.py::"
+            "test_an_engine_that_is_read_only_is_named_and_the_remedy_works",
+            LIVE + "targets/test_refusing_states.py::test_a_server_in_offline_mode_is_named_and_may_pass",
+            LIVE + "targets/test_refusing_states.py::test_a_standby_is_named_and_writes_once_it_is_promoted",
+        ),
+    ),
+    Kind(
         "change a setting of the server",
         r"SET GLOBAL|ALTER SYSTEM|^turn |^raise (max_|binlog|the user's|the limit with)|log_bin"
         r"|server's configuration"
@@ -250,9 +265,13 @@ KINDS = (
     Kind(
         "correct the login",
         r"password|keyring|check (host|user|`tls`|\[target\]|the \[target\])|tls = "
-        r"|correct (source\.|the URL)"
+        r"|correct (source\.|\{section\}|the URL)"
         r"|`database`|ALTER USER|auth, user|choose another `tls`",
-        (LIVE + "runs/test_run_passwords.py::test_a_wrong_password_is_named_and_the_right_one_goes_on",),
+        (
+            LIVE + "runs/test_run_passwords.py::test_a_wrong_password_is_named_and_the_right_one_goes_on",
+            LIVE + "targets/test_refusing_states.py::test_an_account_that_is_locked_is_a_refused_login",
+            LIVE + "targets/test_refusing_states.py::test_a_limit_of_the_user_is_named_and_may_pass",
+        ),
     ),
     Kind(
         "give room, memory or open files",

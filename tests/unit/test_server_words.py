@@ -26,7 +26,7 @@ _OUR_OWN = "a text of ours, or SQL, and no server's message"
 _PYTHON = "words of Python, Spark or Java, which are in English (transforms/on_spark/surroundings.py)"
 
 MATCHES = {
-    "migrator/adapters/sources/postgres/connection.py": {
+    "migrator/connections/postgres/logins.py": {
         "name in words": _BY_CODE + _NAMES,
         "text in words.lower()": _LIBPQ,
     },
@@ -53,6 +53,11 @@ MATCHES = {
     "migrator/adapters/sources/binlog/wire/packet_stream.py": {
         "'GTID' in message": _BY_CODE + _PINNED,
         "'anonymous transaction' in message": _BY_CODE + _PINNED,
+    },
+    "migrator/connections/mysql/states.py": {
+        "_OPTION.search(message)": _BY_CODE + _NAMES,
+        "_SCHEMA.search(message)": _BY_CODE + _NAMES,
+        "_ENGINE_READ_ONLY.search(message)": _BY_CODE + "the engine's number, which no language changes",
     },
     "migrator/connections/postgres/refusal.py": {"said in words.lower()": _LIBPQ, "said in words": _LIBPQ},
     "migrator/connections/postgres/session.py": {"re.findall('[A-Za-z_]+', cause)": _BY_CODE + _NAMES},

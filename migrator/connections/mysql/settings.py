@@ -29,9 +29,17 @@ PACKET_OVERFLOW = 1301
 _CAUSES: dict[int, tuple[str, str, bool]] = {
     1040: ("too many connections", "raise max_connections, or end idle sessions", True),
     1203: ("the user has too many connections", "raise the user's MAX_USER_CONNECTIONS", True),
+    3032: ("the server is in offline mode", "as an administrator: SET GLOBAL offline_mode = OFF", True),
+    3118: ("the account is locked", "as an administrator: ALTER USER ... ACCOUNT UNLOCK", False),
+    4151: ("the account is locked", "as an administrator: ALTER USER ... ACCOUNT UNLOCK", False),
     1226: ("a resource limit of the user is reached", "raise the limit with ALTER USER ... WITH ...", True),
     1044: ("the user has no right to the database", "GRANT SELECT ON the database TO the user", False),
-    1045: ("access denied", "check user, password and the host the user may come from", False),
+    1045: (
+        "access denied",
+        "check user, password, the host the user may come from, and whether server or account demand TLS"
+        " (require_secure_transport, REQUIRE SSL): then `tls` and the server's certificate",
+        False,
+    ),
     1184: (
         "the server's init_connect fails for this user",
         "correct it (SELECT @@GLOBAL.init_connect)",

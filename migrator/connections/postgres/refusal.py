@@ -19,6 +19,8 @@ import psycopg
 from psycopg import pq
 from psycopg.conninfo import make_conninfo
 
+NO_PRIVILEGE = "42501"
+"""The SQLSTATE of a right that is missing."""
 _NO_ANSWER = (
     "Is the server running",
     "Connection refused",

@@ -106,6 +106,7 @@ def test_a_refused_login_is_told_by_its_code(
     for ask in (lambda: peek(target), lambda: Session(target), lambda: upgrade_target(_url(german, changes))):
         with pytest.raises(ConnectionFailed) as caught:
             ask()
+        assert remedy.removeprefix("source.") in caught.value.remedy
         assert caught.value.retryable == retryable
         assert ("refuses the login" in caught.value.what) != retryable
 

@@ -14,67 +14,13 @@ from psycopg.conninfo import make_conninfo
 from migrator.adapters.sources.postgres.settings import PostgresSource
 from migrator.adapters.sources.postgres.whole_images import name_of
 from migrator.connections.postgres import session as postgres_session
-from migrator.connections.postgres.refusal import OF_THE_CLIENT, for_good, refusal
+from migrator.connections.postgres.logins import refused_login
+from migrator.connections.postgres.refusal import NO_PRIVILEGE, refusal
 from migrator.connections.postgres.session import Login
 from migrator.errors import ConnectionFailed, MigratorError, SourceError
 
 RECOVERY = "SELECT pg_catalog.pg_is_in_recovery()"
 """A query whether the server is a standby."""
-
-_NO_FREE_CONNECTION = "the source has no free connection"
-_REMEDY_ENVIRONMENT = (
-    "unset PGTZ, PGDATESTYLE and PGGEQO where migrator runs: they change nothing here but the login"
-)
-# SQLSTATE -> what, remedy, retryable. The words are the server's language.
-_REFUSED = {
-    "53300": (_NO_FREE_CONNECTION, "raise max_connections, or end idle sessions", True),
-    "28P01": ("the source refuses the password", "set the right password", False),
-    "28000": (
-        "the source refuses the login",
-        "ALTER ROLE {user} LOGIN; or, where there is no such role, create it or correct source.user",
-        False,
-    ),
-    "3D000": ("the source has no such database", "correct source.database", False),
-    "22023": ("the source refuses a setting that the environment asks for", _REMEDY_ENVIRONMENT, False),
-    "42501": (
-        "the source refuses the login",
-        "GRANT CONNECT ON DATABASE {database} TO {user}; and, for the log, ALTER ROLE {user} REPLICATION",
-        False,
-    ),
-    "57P03": (
-        "the source is starting up or shutting down",
-        "wait until it accepts connections, or start it again",
-        True,
-    ),
-}
-# (what stands in the words in any language, SQLSTATE, what, remedy): names of files and settings aren't translated.
-_NAMED = (
-    (
-        "max_wal_senders",
-        "53300",
-        "the source has no free WAL sender",
-        "raise max_wal_senders and restart the source",
-    ),
-    (
-        "pg_hba.conf",
-        "28000",
-        "the source admits no such login",
-        "add a line for this user and host to pg_hba.conf",
-    ),
-)
-_OF_LIBPQ = dict(
-    zip(
-        OF_THE_CLIENT,
-        (
-            ("the source asks for a password", "set source.password_env"),
-            ("the TLS handshake with the source failed", "check `tls`, `tls_ca` and the host name"),
-            ("the TLS handshake with the source failed", "check `tls` and `tls_ca`"),
-            ("the source offers no TLS", "turn it on there, or choose another `tls`"),
-        ),
-        strict=True,
-    )
-)
-"""Messages of libpq itself -> what, remedy."""
 
 
 def conninfo(source: PostgresSource, purpose: str, replication: str = "") -> str:
@@ -121,30 +67,12 @@ def login(source: PostgresSource) -> Login:
 def connect_failure(source: PostgresSource, words: str, sqlstate: str) -> ConnectionFailed:
     """The named error for a failed connect, from the server's SQLSTATE (``refusal``) or what libpq says itself."""
     words = " ".join(words.split())
-
-    def failed(what: str, remedy: str, retryable: bool) -> ConnectionFailed:
-        names = {"user": name_of(source.server.user), "database": name_of(source.server.database)}
-        return ConnectionFailed(
-            what, where=source.server.address, cause=words, remedy=remedy.format(**names), retryable=retryable
-        )
-
-    if sqlstate:
-        for name, state, what, remedy in _NAMED:
-            if name in words and state == sqlstate:
-                return failed(what, remedy, not for_good(sqlstate))
-        known = _REFUSED.get(
-            sqlstate, ("the source refuses the login", "see the cause", not for_good(sqlstate))
-        )
-        return failed(*known)
-    for text, (what, remedy) in _OF_LIBPQ.items():
-        if text in words.lower():
-            return failed(what, remedy, False)
+    found = refused_login(words, sqlstate, "source", source.server.user, source.server.database)
+    remedy = found.remedy
+    if sqlstate == NO_PRIVILEGE:
+        remedy += f"; and, for the log, ALTER ROLE {name_of(source.server.user)} REPLICATION"
     return ConnectionFailed(
-        "the source can't be reached",
-        where=source.server.address,
-        cause=words,
-        remedy="check host, port, network and that the server runs",
-        retryable=True,
+        found.what, where=source.server.address, cause=words, remedy=remedy, retryable=found.retryable
     )
 
 
@@ -167,7 +95,7 @@ def named_failure(source: PostgresSource, what: str, sqlstate: str | None, words
             remedy=remedy,
             retryable=True,
         )
-    if sqlstate == "42501":
+    if sqlstate == NO_PRIVILEGE:
         return SourceError(
             f"{what}: permission denied",
             where=source.server.address,

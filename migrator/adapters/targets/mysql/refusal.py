@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import pymysql
 
 from migrator.adapters.targets.mysql.settings import MysqlTarget
-from migrator.adapters.targets.shared.refused import ConnectionLost, StatementRefused
+from migrator.adapters.targets.shared.refused import ConnectionLost, StatementRefused, in_state
 from migrator.connections.mysql.settings import LOST_CODES, login_problem
+from migrator.connections.mysql.states import state_of
 from migrator.errors import ConnectionFailed
 
 DUPLICATE = 1062
@@ -71,11 +72,16 @@ class Refusal(StatementRefused):
 
 
 def explained(error: Exception) -> Refusal | ConnectionLost:
-    """The driver's error as ours."""
+    """The driver's error as ours. Raises ``TargetError`` where the state of server or account is to blame for it."""
     code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
     message = str(error.args[1]) if len(error.args) > 1 else str(error)
     lost = isinstance(error, (OSError, pymysql.err.InterfaceError)) or code in LOST_CODES
-    return ConnectionLost(message or type(error).__name__) if lost else Refusal(code, message)
+    if lost:
+        return ConnectionLost(message or type(error).__name__)
+    refusal, state = Refusal(code, message), state_of(code, message)
+    if state is not None:
+        raise in_state(state, refusal.cause()) from None
+    return refusal
 
 
 def not_reached(settings: MysqlTarget, error: Exception) -> ConnectionFailed:

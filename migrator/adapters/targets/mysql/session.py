@@ -27,6 +27,7 @@ from migrator.adapters.targets.shared.refused import ConnectionLost
 from migrator.connections.mysql.result_set import Columns, read_columns, read_parts
 from migrator.connections.mysql.session import READS
 from migrator.connections.patience import Line, SilentError, patiently
+from migrator.errors import TargetError
 
 _FEW_ROWS = 200
 _NO_SUCH_SESSION = 1094
@@ -61,6 +62,9 @@ class Session:
         except (Refusal, ConnectionLost) as error:
             self.close()
             raise not_reached(settings, error) from None
+        except TargetError:
+            self.close()
+            raise
         self.loads_files = bool(local_files) and settings.local_files
         self._packet_bytes = int(packet)
 

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 import psycopg
 
 from migrator.adapters.targets.postgres.settings import PostgresTarget
-from migrator.adapters.targets.shared.refused import ConnectionLost, StatementRefused
+from migrator.adapters.targets.shared.refused import ConnectionLost, StatementRefused, in_state
+from migrator.connections.postgres.logins import refused_login
+from migrator.connections.postgres.refusal import NO_PRIVILEGE as NO_PRIVILEGE
 from migrator.connections.postgres.refusal import for_good
+from migrator.connections.postgres.states import state_of
 from migrator.errors import ConnectionFailed
 
 UNIQUE_VIOLATION = "23505"
@@ -19,7 +22,6 @@ SECOND_TIME = "21000"
 UNKNOWN_NAMES = ("42P01", "42883", "42704", "3F000")
 """SQLSTATEs of unknown names: no such table, function or operator, type, schema."""
 LOCK_NOT_AVAILABLE = "55P03"
-NO_PRIVILEGE = "42501"
 INVALID_SETTING = "22023"
 NO_SCHEMA_OR_TABLE = frozenset({"3F000", "42P01"})
 
@@ -86,27 +88,36 @@ class NeedsRelaxedKeys(Exception):
 
 
 def explained(error: psycopg.Error) -> Refusal | ConnectionLost:
-    """The driver's error as ours. A login that fails has no SQLSTATE: nobody can be asked."""
+    """The driver's error as ours. A login that fails has no SQLSTATE: nobody can be asked.
+
+    Raises ``TargetError`` as ``blamed_on_rows`` does.
+    """
     message, state = str(error).strip(), error.sqlstate or ""
     lost = state.startswith(_LOST) if state else isinstance(error, psycopg.OperationalError)
-    return ConnectionLost(message) if lost else Refusal(state, message)
+    return ConnectionLost(message) if lost else blamed_on_rows(Refusal(state, message))
+
+
+def blamed_on_rows(refusal: Refusal) -> Refusal:
+    """The refusal, which a row or a right may be to blame for.
+
+    Raises ``TargetError`` where it is the state of the server or of the login's account.
+    """
+    if (state := state_of(refusal.sqlstate)) is not None:
+        raise in_state(state, refusal.coded()) from None
+    return refusal
 
 
 def not_reached(settings: PostgresTarget, message: str, sqlstate: str) -> ConnectionFailed:
     """The named error for a target that can't be asked, from the driver's words and the server's SQLSTATE."""
     cause = message.replace("\n", " ").strip()
+    found = refused_login(message, sqlstate, "target", settings.server.user, settings.server.database)
     if sqlstate == INVALID_SETTING:
-        return ConnectionFailed(
-            "the target refuses a setting that the environment asks for",
-            where=settings.server.address,
-            cause=cause,
-            remedy="unset PGTZ, PGDATESTYLE and PGGEQO where migrator runs: they change nothing here but the login",
-        )
+        return ConnectionFailed(found.what, where=settings.server.address, cause=cause, remedy=found.remedy)
     refused = for_good(sqlstate, message)
     return ConnectionFailed(
         "the target refuses the login" if refused else "the target can't be reached",
         where=settings.server.address,
         cause=cause,
-        remedy="check [target] host, port, user and password" if refused else "check that the server runs",
+        remedy=found.remedy,
         retryable=not refused,
     )

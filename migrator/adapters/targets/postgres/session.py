@@ -15,13 +15,13 @@ import adbc_driver_manager as manager
 import psycopg
 import pyarrow as pa
 
-from migrator.adapters.targets.postgres.refusal import Refusal, not_reached
+from migrator.adapters.targets.postgres.refusal import Refusal, blamed_on_rows, not_reached
 from migrator.adapters.targets.postgres.settings import PostgresTarget
 from migrator.adapters.targets.shared.refused import ConnectionLost
 from migrator.connections.patience import Line, SilentError, WatchedSession, patiently
 from migrator.connections.postgres.refusal import refusal_of
 from migrator.connections.postgres.session import connect, open_adbc, pin_adbc
-from migrator.errors import ConnectionFailed
+from migrator.errors import ConnectionFailed, TargetError
 from migrator.model.table import TableId
 
 # The driver repeats the statement in its messages; a user is helped by the server's words alone.
@@ -57,7 +57,7 @@ class Session:
             row = self.one(
                 "SELECT pid, backend_start::text FROM pg_stat_activity WHERE pid = pg_backend_pid()"
             )
-        except ConnectionFailed:
+        except (ConnectionFailed, TargetError):
             self.close()
             raise
         except (Refusal, ConnectionLost) as error:
@@ -212,15 +212,17 @@ class Session:
                 return ConnectionLost(message)
             return Refusal(sqlstate="XX000", message=message)
         fields = dict(_details(error))
-        return Refusal(
-            sqlstate=error.sqlstate,
-            message=fields.get("MESSAGE_PRIMARY", message),
-            detail=fields.get("MESSAGE_DETAIL", ""),
-            constraint=fields.get("CONSTRAINT_NAME", ""),
-            table=fields.get("TABLE_NAME", ""),
-            column=fields.get("COLUMN_NAME", ""),
-            context=fields.get("CONTEXT", ""),
-            hint=fields.get("MESSAGE_HINT", ""),
+        return blamed_on_rows(
+            Refusal(
+                sqlstate=error.sqlstate,
+                message=fields.get("MESSAGE_PRIMARY", message),
+                detail=fields.get("MESSAGE_DETAIL", ""),
+                constraint=fields.get("CONSTRAINT_NAME", ""),
+                table=fields.get("TABLE_NAME", ""),
+                column=fields.get("COLUMN_NAME", ""),
+                context=fields.get("CONTEXT", ""),
+                hint=fields.get("MESSAGE_HINT", ""),
+            )
         )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from migrator.adapters.targets.shared.structure import ForeignKey
 from migrator.columnar.shown import key_text
+from migrator.connections.states import RefusingState
 from migrator.errors import CORRECTED_MAPPING, BesideError, ConnectionFailed, TargetError
 from migrator.model.table import TableId
 from migrator.ports.target import TargetRows
@@ -44,6 +45,16 @@ def temporary(refusal: StatementRefused) -> TargetError:
     """A refusal that another try may not meet: deadlock, lock timeout, no space, too many connections, shutdown."""
     return TargetError(
         "the target is busy or short of something", cause=refusal.cause(), remedy="try again", retryable=True
+    )
+
+
+def in_state(state: RefusingState, cause: str) -> TargetError:
+    """The error for a statement that the state of the server or the login's account refuses: no right is missing."""
+    return TargetError(
+        state.problem_of("target"),
+        cause=cause,
+        remedy=f"{state.remedy}; then start again: positions are kept",
+        retryable=state.retryable,
     )
 
 

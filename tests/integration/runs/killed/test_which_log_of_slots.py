@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -62,7 +63,7 @@ def slot(project: Project) -> tuple[int, bool]:
 
 def killed(project: Project, held: str, count: int, meanwhile: Callable[[PointServer], None]) -> None:
     """A run that SIGKILL ends behind ``meanwhile``, while a thread is held at its count-th time at a point."""
-    running = []
+    running: list[subprocess.Popen[str]] = []
 
     def kill() -> None:
         try:

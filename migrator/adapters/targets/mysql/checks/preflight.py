@@ -20,12 +20,14 @@ from migrator.adapters.targets.mysql.settings import MysqlTarget
 from migrator.adapters.targets.mysql.structure import Structure
 from migrator.adapters.targets.mysql.types import WRITTEN
 from migrator.adapters.targets.shared.ledger import REMEDY_OF_OTHERS
+from migrator.connections.mysql.states import WRITABLE_REMEDY
 from migrator.model.finding import Finding
 from migrator.model.grants import NOTHING_BESIDE, Beside
 from migrator.model.table import TableId
 from migrator.schema import MYSQL_LEDGER, control_problem
 
 _OLDEST = {"mysql": (8, 0), "mariadb": (10, 6)}
+_PRIMARY = "primary"
 _SERVER = "SELECT VERSION(), @@GLOBAL.read_only, @@GLOBAL.log_bin, @@GLOBAL.binlog_format"
 _ENGINE = "SELECT engine FROM information_schema.tables WHERE table_schema = %s AND table_name = %s"
 _TRIGGERS = (
@@ -41,6 +43,8 @@ def preflight(settings: MysqlTarget, names: Sequence[str], beside: Beside = NOTH
     """
     with catalog(settings) as session:
         findings = _server(session, settings)
+        if any(one.check == _PRIMARY for one in findings):
+            return findings  # what else there may be can't be tried
         structures = reflect(session, settings.server.database, names)
         findings += _missing(settings, names, structures)
         for structure in structures.values():
@@ -83,8 +87,8 @@ def _server(session: Catalog, settings: MysqlTarget) -> list[Finding]:
             Finding("server_version", where, f"the server is {version}", f"use {kind} {oldest} or newer")
         )
     if read_only in (1, "1", "ON"):
-        problem = "the server is read-only, as a replica is"
-        findings.append(Finding("primary", where, problem, "configure the primary as the target"))
+        problem = "the server is read-only (read_only = ON), as a replica is"
+        return [*findings, Finding(_PRIMARY, where, problem, WRITABLE_REMEDY)]
     if logged in (1, "1", "ON") and log_format == "STATEMENT":
         problem = "binlog_format is STATEMENT, with which READ COMMITTED transactions can't write"
         findings.append(Finding("binlog_format", where, problem, "SET GLOBAL binlog_format = 'ROW'"))
