@@ -181,3 +181,26 @@ def test_rows_are_right_or_named_in_mysql(mysql_bench: Bench, kind: Kind, histor
 @pytest.mark.parametrize("kind", MARIADB, ids=lambda kind: kind.name)
 def test_rows_are_right_or_named_in_mariadb(mariadb_bench: Bench, kind: Kind, histories_drawn: int) -> None:
     run_in_mysql(mariadb_bench, kind, histories_drawn)
+
+
+@pytest.mark.parametrize("rows", [2, 7, 900])
+@pytest.mark.parametrize("given", ["mysql_bench", "mariadb_bench"])
+def test_both_of_two_keys_of_one_chunk_are_named_wherever_they_stand(
+    request: pytest.FixtureRequest, given: str, rows: int
+) -> None:
+    """What the server prints of a duplicate is one of them alone. 900 rows are loaded as a file."""
+    it: Bench = request.getfixturevalue(given)
+    name = f"t_both_{rows}"
+    it.database.execute(
+        f"CREATE TABLE {name} (k varchar(20) COLLATE utf8mb4_general_ci, n int, v int, PRIMARY KEY (n, k))"
+    )
+    for one, other in {(0, rows - 1), (max(rows - 3, 0) // 2, rows - 1), (0, 1)}:
+        keys = [f"key {number}" for number in range(rows)]
+        keys[one], keys[other] = "the same", "The SAME"
+        chunk = pa.table(
+            {"k": keys, "n": pa.array([5] * rows, pa.int32()), "v": pa.array([1] * rows, pa.int32())}
+        )
+        with pytest.raises(TargetError, match="takes two keys of") as caught:
+            it.apply(it.part(name, chunk))
+        assert caught.value.what.endswith("for one: n=5, k='the same' and n=5, k='The SAME'")
+        assert "by collation utf8mb4_general_ci" in caught.value.cause

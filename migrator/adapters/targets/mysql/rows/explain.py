@@ -13,7 +13,7 @@ from migrator.adapters.targets.mysql.refusal import DUPLICATE, NO_PRIVILEGE, TOO
 from migrator.adapters.targets.mysql.rows.prepared import Prepared
 from migrator.adapters.targets.mysql.session import Session
 from migrator.adapters.targets.shared.refused import CORRECT_REMEDY, first_refused, temporary
-from migrator.adapters.targets.shared.rows import TELL_APART_REMEDY, compared_by, duplicate
+from migrator.adapters.targets.shared.rows import TELL_APART_REMEDY, compared_by, duplicate, one_key
 from migrator.columnar.bad_rows import key_at
 from migrator.connections.mysql.settings import PACKET_OVERFLOW
 from migrator.errors import CORRECTED_MAPPING, TargetError, of_row
@@ -37,7 +37,7 @@ def not_loaded(
     if refusal.retryable():
         return temporary(refusal)
     if refusal.code == DUPLICATE:
-        return _two_staged(prepared, refusal)
+        return _two_staged(session, refusal, prepared, staged, load)
     first, last = _rows_in(prepared, staged)
     found = _LOADED_ROW.search(refusal.message)
     row: int | None = first + refusal.before + int(found[1]) - 1 if found else None
@@ -49,18 +49,45 @@ def not_loaded(
     return _row_error(refusal, prepared, row, column)
 
 
-def _two_staged(prepared: Prepared, refusal: Refusal) -> TargetError:
+def _two_staged(
+    session: Session, refusal: Refusal, prepared: Prepared, staged: str, load: Callable[[int, int], None]
+) -> TargetError:
     """Two rows of one side. Those that look the same were found before they were loaded."""
-    key, compares = refusal.duplicate()[0], prepared.structure.key_compares()
+    shown, key = refusal.duplicate()[0], prepared.structure.table.key
+    compares = prepared.structure.key_compares()
     if not compares:
-        return duplicate(prepared.id, key)
+        return duplicate(prepared.id, shown)
+    session.run(f"DELETE FROM {staged}")
+
+    def refused(first: int, last: int) -> bool:
+        return bool(_refused(session, refusal, lambda: load(first, last)))
+
+    if (pair := _first_pair(*_rows_in(prepared, staged), refused)) is not None:
+        values = [prepared.source[name][row].as_py() for row in pair for name in key]
+        return one_key(prepared.id, key, values, compares)
     return TargetError(
-        f"the target takes two keys of {prepared.id} for one: {key} is one of them",
-        where=f"{prepared.id}, {key}",
+        f"the target takes two keys of {prepared.id} for one: {shown} is one of them",
+        where=f"{prepared.id}, {shown}",
         cause=f"two source rows map to it, and the target's key compares {compares}: the last one would win by"
         " chance",
         remedy=TELL_APART_REMEDY,
     )
+
+
+def _first_pair(first: int, last: int, refused: Callable[[int, int], bool]) -> tuple[int, int] | None:
+    """The first row that isn't taken beside those before it, and which of these it isn't taken beside; None where
+    all rows from ``first`` to ``last`` (exclusive) are taken now."""
+    if not refused(first, last):
+        return None
+    taken, end = first + 1, last
+    while end - taken > 1:
+        middle = (taken + end) // 2
+        taken, end = (taken, middle) if refused(first, middle) else (middle, end)
+    begin, free = first, end - 1
+    while free - begin > 1:
+        middle = (begin + free) // 2
+        begin, free = (middle, free) if refused(middle, end) else (begin, middle)
+    return begin, end - 1
 
 
 def not_merged(
