@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -11,12 +12,26 @@ import pyarrow as pa
 
 from migrator.columnar.shown import shown
 from migrator.model.progress import BadRow
-from migrator.model.target import TargetTable
+from migrator.model.target import TargetColumn, TargetTable
 
 _ROW_TEXT = 1000
 _NULL = "\0"
 """The text of a key's column without a value: two rows of such keys aren't one row."""
 _NO_TEXT = (pa.ArrowInvalid, pa.ArrowNotImplementedError)
+_DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)")
+_SAME_TEXT = re.compile(r"text|character varying|varchar|uuid|citext|enum", re.IGNORECASE)
+"""Types of which a server prints the text that was stored; a UUID as canonical as sources print it."""
+_MAPPED = {
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp_ntz": pa.timestamp("us"),
+}
 KeyText = tuple[str, ...]
 
 
@@ -96,6 +111,39 @@ def key_at(rows: pa.Table, key: Sequence[str], row: int) -> KeyText:
     return key_texts(rows.slice(row, 1), key)[0]
 
 
+def stored_texts(table: TargetTable, names: Sequence[str], stored: Sequence[str | None]) -> KeyText | None:
+    """Values of some columns from their texts as the server prints them, as ``key_texts`` has them of mapped rows.
+
+    None where one is NULL, or has a type of which the mapped text can't be known.
+    """
+    found = []
+    for name, text in zip(names, stored, strict=True):
+        column = table.column(name)
+        kind = None if column is None else _mapped_type(column)
+        if kind is None or text is None:
+            return None
+        try:
+            found.append(_as_mapped(text, kind))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
+            return None
+    return tuple(found)
+
+
+def _mapped_type(column: TargetColumn) -> pa.DataType | None:
+    """The type in which a mapping gives the values of a column; None where two texts may stand for one value."""
+    if decimal := _DECIMAL.fullmatch(column.spark_type):
+        return pa.decimal128(int(decimal[1]), int(decimal[2]))
+    if column.spark_type == "string" and not _SAME_TEXT.match(column.native_type):
+        return None
+    return _MAPPED.get(column.spark_type)
+
+
+def _as_mapped(text: str, kind: pa.DataType) -> str:
+    if pa.types.is_binary(kind):
+        return bytes.fromhex(re.sub(r"^(\\x|0x)", "", text)).hex()
+    return str(_texts(pa.chunked_array([pa.array([text]).cast(kind)]))[0])
+
+
 def _texts(values: pa.ChunkedArray) -> list[str]:
     kind = values.type
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
@@ -128,16 +176,23 @@ class StillBad:
         held: those that were set aside until now.
         rows: what is known of the batch at once. Rows of joined targets come later, inside the transaction.
 
+    One that waits for its parent is noted as one that can be tried again where such a row passes.
+
     ``new``: those taken out of the rows that have passed.
     """
 
     def __init__(self, held: Sequence[BadRow], rows: Iterable[RowsOfTable] = ()):
         self._held = held
+        self._parents = {one.parent.target: set[tuple[str, ...]]() for one in held if one.parent is not None}
+        for one in held:
+            if one.parent is not None and one.parent.key:
+                self._parents[one.parent.target].add(one.parent.columns)
+        self._came: set[tuple[str, tuple[str, ...], KeyText]] = set()
         self._named: dict[str, set[KeyText]] = {one.target: set() for one in held}
         self._emptied: set[str] = set()
         self.new: list[BadRow] = []
-        for one in rows:
-            self.see(one)
+        for part in rows:
+            self.see(part)
 
     def see(self, rows: RowsOfTable) -> None:
         """Takes note of rows of one table."""
@@ -146,7 +201,13 @@ class StillBad:
             self._emptied.add(name)
         elif name in self._named:
             self._named[name] |= _named(rows)
+        for columns in self._parents.get(name, ()):
+            self._came |= {(name, columns, values) for values in _written(rows, columns)}
         self.new += rows.bad_rows
+
+    def taken(self, orphans: Sequence[BadRow]) -> None:
+        """Takes note of rows that were taken out of the target once all others were written."""
+        self.new += orphans
 
     def passing(self, rows: Iterable[RowsT]) -> Iterator[RowsT]:
         """The same rows, each seen before it is given on."""
@@ -161,7 +222,41 @@ class StillBad:
             for one in self._held
             if one.target not in self._emptied and one.key not in self._named[one.target]
         ]
-        return (*kept, *self.new)
+        return _closed((*map(self._looked_at, kept), *self.new))
+
+    def _looked_at(self, one: BadRow) -> BadRow:
+        parent = one.parent
+        if parent is None or parent.came or (parent.target, parent.columns, parent.key) not in self._came:
+            return one
+        if any(parent.is_row(new.target, new.columns, new.key) for new in self.new):
+            return one  # it was written, and went aside as well
+        return replace(one, parent=replace(parent, came=True))
+
+
+def _closed(rows: tuple[BadRow, ...]) -> tuple[BadRow, ...]:
+    """Rows set aside; those that wait for each other in a circle can be tried again, together."""
+    places = {(one.target, frozenset(zip(one.columns, one.key, strict=True))): one.key for one in rows}
+    above = {}
+    for one in rows:
+        if one.parent is not None and one.parent.key:
+            name, parts = one.parent.target, frozenset(zip(one.parent.columns, one.parent.key, strict=True))
+            above[one.target, one.key] = (name, places.get((name, parts), one.parent.key))
+    waiting = {start for start in above if _leads_back(start, above)}
+    return tuple(
+        replace(one, parent=replace(one.parent, came=True))
+        if one.parent is not None and (one.target, one.key) in waiting
+        else one
+        for one in rows
+    )
+
+
+def _leads_back(start: tuple[str, KeyText], above: dict[tuple[str, KeyText], tuple[str, KeyText]]) -> bool:
+    at = above.get(start)
+    for _ in above:
+        if at is None or at == start:
+            break
+        at = above.get(at)
+    return at == start
 
 
 def here(chunk: Any | None) -> pa.Table | None:
@@ -208,6 +303,14 @@ def cut(text: str, most: int) -> str:
 def _named(rows: RowsOfTable) -> set[KeyText]:
     parts = (here(rows.chunk), rows.before, rows.after, rows.doubted)
     return {key for part in parts if part is not None for key in key_texts(part, rows.table.key)}
+
+
+def _written(rows: RowsOfTable, columns: Sequence[str]) -> set[KeyText]:
+    """The values that these columns have in rows that are written."""
+    parts = [part for part in (here(rows.chunk), rows.after) if part is not None]
+    return {
+        values for part in parts if {*columns} <= {*part.column_names} for values in key_texts(part, columns)
+    }
 
 
 def _places(part: pa.Table | None, names: Sequence[str], key: KeyText) -> list[int]:

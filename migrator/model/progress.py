@@ -96,6 +96,28 @@ class Filling:
 
 
 @dataclass(frozen=True, slots=True)
+class Parent:
+    """The row that a foreign key of a row set aside points at, and that the target lacks.
+
+    Attributes:
+        target: name of its table.
+        columns, key: the columns that the foreign key points at, and their values, as text.
+        came: whether a row of these values was written since: the one that waits for it can be tried again.
+    """
+
+    target: str
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+    came: bool = False
+
+    def is_row(self, target: str, columns: tuple[str, ...], key: tuple[str, ...]) -> bool:
+        """Tells whether a row with this key is the one."""
+        if self.target != target or {*self.columns} != {*columns}:
+            return False
+        return tuple(key[columns.index(name)] for name in self.columns) == self.key
+
+
+@dataclass(frozen=True, slots=True)
 class BadRow:
     """A target row that was set aside: the target refused it, and has no row of its key.
 
@@ -107,6 +129,7 @@ class BadRow:
         reason: the target's words.
         row: the mapped row as text; the end of a long one is left out.
         dropped: why an operator accepted that it isn't migrated; empty: nobody did.
+        parent: the row that it waits for; None where it was refused for what it holds.
     """
 
     target: str
@@ -117,6 +140,7 @@ class BadRow:
     reason: str
     row: str
     dropped: str = ""
+    parent: Parent | None = None
 
     def key_text(self) -> str:
         """``name=value`` pairs of the key."""

@@ -11,7 +11,7 @@ from migrator.model.finding import Finding
 from migrator.model.fit import Rule
 from migrator.model.grants import NOTHING_BESIDE, Beside
 from migrator.model.ledger import Ledger
-from migrator.model.progress import BadRow, Checkpoint
+from migrator.model.progress import BadRow, Checkpoint, Parent
 from migrator.model.segment import Link
 from migrator.model.target import TargetTable
 from migrator.ports.mirror import JoinedTarget, Mirror, MirrorRows
@@ -77,6 +77,39 @@ class TargetRows:
     def brings_rows(self) -> bool:
         """Tells whether rows are written; those of dumps count, whoever stages them."""
         return any(rows is not None and rows.num_rows > 0 for rows in (self.chunk, self.after))
+
+
+@dataclass(frozen=True, slots=True)
+class Orphan:
+    """A row of a target table whose foreign key points at a row that the target hasn't.
+
+    Attributes:
+        table: its table.
+        key: its key as text (``columnar.bad_rows.key_texts``).
+        row: its columns as text; the ends of long ones are left out.
+        constraint: the foreign key's name.
+        parent: the row that is missing; its key has no values where the foreign key has a part alone.
+    """
+
+    table: TargetTable
+    key: tuple[str, ...]
+    row: str
+    constraint: str
+    parent: Parent
+
+
+@dataclass(frozen=True, slots=True)
+class OrphansAside:
+    """Rows without the row that their foreign key points at are taken out of the target, and set aside.
+
+    Attributes:
+        most: of one table; more needn't be read.
+        records: given those of one foreign key, returns what the ledger keeps of them. Raises ``TargetError`` where
+            they are more than may go aside.
+    """
+
+    most: int
+    records: Callable[[Sequence[Orphan]], tuple[BadRow, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +187,10 @@ class Target(Protocol):
         The mirror notes in the same transaction what is covered, so an unknown outcome needs no look: the next piece
         is what isn't covered then. Raises as ``apply``.
         """
+        ...
+
+    def set_orphans_aside(self, orphans: OrphansAside) -> None:
+        """From now on rows whose foreign key points at a row that isn't there are taken out, not refused."""
         ...
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from migrator.model.grants import NOTHING_BESIDE, Beside
 from migrator.model.ledger import Ledger
 from migrator.model.target import TargetTable
 from migrator.ports.mirror import JoinedTarget, Mirror
-from migrator.ports.target import Target, TargetBatch, TargetRows
+from migrator.ports.target import OrphansAside, Target, TargetBatch, TargetRows
 
 
 class PassedOn:
@@ -52,6 +52,10 @@ class PassedOn:
     def fill(self, piece: Callable[[Mirror], Iterator[TargetRows]]) -> None:
         """See the port."""
         self._target.fill(piece)
+
+    def set_orphans_aside(self, orphans: OrphansAside) -> None:
+        """See the port."""
+        self._target.set_orphans_aside(orphans)
 
     def close(self) -> None:
         """See the port."""

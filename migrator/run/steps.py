@@ -69,6 +69,7 @@ POINTS: Mapping[str, str] = MappingProxyType(
         "target.merged": "the batch's rows are merged, the ledger stands where it stood",
         "target.moved": "the ledger is moved as well; COMMIT comes next",
         "target.refused": "a row was refused; its batch is about to be tried without it (bad_rows = set_aside)",
+        "target.orphaned": "rows whose parent isn't there are about to be taken out (bad_rows = set_aside)",
         "target.unknown": "the connection was lost during COMMIT; its outcome is about to be looked up",
         "target.committed": "COMMIT has returned",
         "apply.committed": "the apply loop knows that the batch is in the target",

@@ -24,7 +24,7 @@ from migrator.model.progress import Checkpoint
 from migrator.model.table import TableId
 from migrator.model.target import TargetTable
 from migrator.ports.mirror import JoinedTarget, Mirror
-from migrator.ports.target import TargetBatch, TargetRows
+from migrator.ports.target import OrphansAside, TargetBatch, TargetRows
 
 Key = tuple[Any, ...]
 Row = Mapping[str, Any]
@@ -160,6 +160,9 @@ class MemoryTarget:
     def fill(self, piece: Callable[[Mirror], Iterator[TargetRows]]) -> None:
         """Raises ``TargetError``: there is no mirror in memory."""
         raise TargetError("a target in memory takes row-wise mappings only", remedy="use PostgreSQL")
+
+    def set_orphans_aside(self, orphans: OrphansAside) -> None:
+        """Does nothing: no foreign keys are in memory."""
 
     def close(self) -> None:
         """Nothing is held. Safe to call twice."""

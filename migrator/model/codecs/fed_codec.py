@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from migrator.model.progress import BadRow, Checkpoint, Filling, Mapped, Phase, Remap, TableIdentity
+from migrator.model.progress import BadRow, Checkpoint, Filling, Mapped, Parent, Phase, Remap, TableIdentity
 from migrator.model.table import TableId
 
 
@@ -68,17 +69,23 @@ def _filling_from_json(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _bad_rows_to_json(checkpoint: Checkpoint) -> dict[str, Any]:
-    """Nothing where no row is set aside."""
+    """Nothing where no row is set aside. Parents are apart: versions before them read the rest."""
     if not checkpoint.bad_rows:
         return {}
+    waiting = [(one, one.parent) for one in checkpoint.bad_rows if one.parent is not None]
+    parents = [
+        [one.target, list(one.key), parent.target, list(parent.columns), list(parent.key), parent.came]
+        for one, parent in waiting
+    ]
     return {
+        **({"parents": parents} if parents else {}),
         "bad_rows": [
             [
                 *(one.target, list(one.columns), list(one.key)),
                 *(one.position, one.segment, one.reason, one.row, one.dropped),
             ]
             for one in checkpoint.bad_rows
-        ]
+        ],
     }
 
 
@@ -86,8 +93,12 @@ def _bad_rows_from_json(document: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of a ``Checkpoint``. Inverse of ``_bad_rows_to_json``."""
     if "bad_rows" not in document:
         return {}
+    parents = {
+        (target, tuple(key)): Parent(parent, tuple(columns), tuple(values), came)
+        for target, key, parent, columns, values, came in document.get("parents", ())
+    }
     found = (
-        BadRow(target, tuple(columns), tuple(key), *rest)
+        replace(BadRow(target, tuple(columns), tuple(key), *rest), parent=parents.get((target, tuple(key))))
         for target, columns, key, *rest in document["bad_rows"]
     )
     return {"bad_rows": tuple(found)}

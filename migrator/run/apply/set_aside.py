@@ -7,6 +7,10 @@ of one source state, without exactly the keys that the same ledger names.
 
 Rows of joined targets are mapped inside the transaction. Those that were refused are taken out of what the next try
 maps: the mirror stands where it stood, so it maps the same rows.
+
+A row whose foreign key points at a row that isn't there, such as one set aside, goes aside as well, and leaves its
+own children behind: the target finds them when all else is written, also those that no batch names. Once the row
+that they wait for comes, their source rows are asked for.
 """
 
 from __future__ import annotations
@@ -16,14 +20,11 @@ from dataclasses import dataclass, replace
 
 from migrator.columnar.bad_rows import KeyText, StillBad, cut, here, set_aside
 from migrator.errors import RowRefused, TargetError
-from migrator.model.finding import Finding
-from migrator.model.grants import NOTHING_BESIDE, Beside
 from migrator.model.ledger import Ledger
 from migrator.model.limits import SET_ASIDE, ApplyLimits
 from migrator.model.progress import BadRow
-from migrator.model.target import TargetTable
 from migrator.ports.mirror import Mirror
-from migrator.ports.target import Target, TargetBatch, TargetRows
+from migrator.ports.target import Orphan, OrphansAside, Target, TargetBatch, TargetRows
 from migrator.run.passed import PassedOn
 from migrator.run.steps import Step, no_step
 
@@ -32,9 +33,15 @@ _NAMED = 10
 Joined = Callable[[Mirror], Iterator[TargetRows]]
 
 
-def with_rows_aside(target: Target, limits: ApplyLimits, step: Step = no_step) -> Target:
+Came = Callable[[], None]
+"""Called when the ledger has a row set aside whose parent came."""
+
+
+def with_rows_aside(
+    target: Target, limits: ApplyLimits, step: Step = no_step, came: Came = lambda: None
+) -> Target:
     """The target as the pipeline takes it; the same one where a refused row stops the run."""
-    return AsideTarget(target, limits, step) if limits.bad_rows == SET_ASIDE else target
+    return AsideTarget(target, limits, step, came) if limits.bad_rows == SET_ASIDE else target
 
 
 Refused = dict[str, dict[KeyText, RowRefused]]
@@ -55,22 +62,18 @@ class AsideTarget(PassedOn):
     Args:
         target: what writes.
         limits: how many rows may go aside.
-        step: called at the point ``target.refused``.
+        step: called at the points ``target.refused`` and ``target.orphaned``.
+        came: called once the ledger has rows whose parent came.
     """
 
-    def __init__(self, target: Target, limits: ApplyLimits, step: Step = no_step):
+    def __init__(self, target: Target, limits: ApplyLimits, step: Step = no_step, came: Came = lambda: None):
         super().__init__(target)
-        self._limits, self._step = limits, step
+        self._limits, self._step, self._came = limits, step, came
         self._held: tuple[BadRow, ...] = ()
+        self._still = StillBad(())
         self._in_run = 0
         self._place = _Place()
-
-    def preflight(self, tables: Sequence[str], beside: Beside = NOTHING_BESIDE) -> list[Finding]:
-        """See the port; also what can't be set aside in yet."""
-        found = super().preflight(tables, beside)
-        if any(finding.fatal for finding in found):
-            return found
-        return [*found, *_not_yet(self.tables(tables))]
+        target.set_orphans_aside(OrphansAside(limits.bad_rows_per_table, self._orphaned))
 
     def open(self, epoch: int) -> Ledger:
         """See the port."""
@@ -78,12 +81,14 @@ class AsideTarget(PassedOn):
         if ledger.checkpoint is not None:
             self._held = ledger.checkpoint.bad_rows
             self._place = _Place(ledger.checkpoint.position.token, ledger.segment)
+            self._look_for_parents()
         return ledger
 
     def apply(self, batch: TargetBatch) -> None:
         """See the port, but that rows may go aside. Raises ``TargetError`` where more would than may."""
         self._place = _Place(batch.checkpoint.position.token, batch.segment)
         known = {one.target for one in self._held}
+        known |= {one.parent.target for one in self._held if one.parent is not None}
         rows = tuple(_here(rows) if rows.table.id.name in known else rows for rows in batch.rows)
         self._write(
             rows,
@@ -104,7 +109,7 @@ class AsideTarget(PassedOn):
         """Writes rows; again without those that the target refuses, until it takes all."""
         refused: Refused = {}
         while True:
-            still = StillBad(self._held, rows)
+            self._still = still = StillBad(self._held, rows)
             try:
                 write(rows, None if joined is None else self._without_refused(joined, refused, still))
                 break
@@ -118,6 +123,29 @@ class AsideTarget(PassedOn):
                     self._check_room(name, refusal, StillBad(self._held, rows))
         self._held = still.found()
         self._in_run += len(still.new)
+        self._look_for_parents()
+
+    def _look_for_parents(self) -> None:
+        if any(one.parent is not None and one.parent.came for one in self._held):
+            self._came()
+
+    def _orphaned(self, orphans: Sequence[Orphan]) -> tuple[BadRow, ...]:
+        """The records of rows of one table that the target takes out. Raises ``TargetError`` where more go aside than
+        may."""
+        self._step("target.orphaned")
+        known = self._still.found()
+        records = tuple(_record(one, known, self._place) for one in orphans)
+        self._still.taken(records)
+        table = orphans[0].table
+        refusal = RowRefused(
+            "a row points at none",
+            table=str(table.id),
+            key=orphans[-1].key,
+            cause=records[-1].reason,
+            remedy="mend the rows that they point at",
+        )
+        self._check_room(table.id.name, refusal, self._still)
+        return records
 
     def _without_refused(self, joined: Joined, refused: Refused, still: StillBad) -> Joined:
         """Maps joined targets, and takes out the rows that were refused before.
@@ -206,16 +234,20 @@ def _here(rows: TargetRows) -> TargetRows:
     return replace(rows, chunk=here(rows.chunk))
 
 
-def _not_yet(tables: Sequence[TargetTable]) -> list[Finding]:
-    """A finding for each table whose rows can't be set aside: others' rows may need them."""
-    tied = {table.id.name for table in tables if table.references}
-    tied |= {other.name for table in tables for other in table.references}
-    return [
-        Finding(
-            "bad rows",
-            name,
-            "a foreign key ties it to another table: rows that point at one set aside would have to go with it",
-            'set bad_rows = "stop", or drop the foreign key from the target\'s schema until cut-over',
-        )
-        for name in sorted(tied)
-    ]
+def _record(orphan: Orphan, known: Sequence[BadRow], place: _Place) -> BadRow:
+    """The record of a row that points at none."""
+    table, parent = orphan.table, orphan.parent
+    aside = bool(parent.key) and any(parent.is_row(one.target, one.columns, one.key) for one in known)
+    named = ", ".join(f"{name}={value}" for name, value in zip(parent.columns, parent.key, strict=True))
+    row = f"the row of {parent.target}{' with ' if named else ''}{named}"
+    reason = f"{row} that its foreign key {orphan.constraint} points at {'is set aside' if aside else 'is not there'}"
+    return BadRow(
+        table.id.name,
+        table.key,
+        orphan.key,
+        place.position,
+        place.segment,
+        cut(reason, _REASON),
+        orphan.row,
+        parent=parent,
+    )

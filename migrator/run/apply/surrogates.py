@@ -23,7 +23,7 @@ from migrator.model.ledger import Ledger
 from migrator.model.target import TargetColumn, TargetTable
 from migrator.ports.key_maps import KeyMaps
 from migrator.ports.mirror import JoinedTarget, Mirror
-from migrator.ports.target import Stage, Stager, Target, TargetBatch, TargetRows
+from migrator.ports.target import OrphansAside, Stage, Stager, Target, TargetBatch, TargetRows
 
 _NUMBERS = {"smallint": pa.int16(), "int": pa.int32(), "bigint": pa.int64()}
 
@@ -85,6 +85,10 @@ class NumberedTarget:
     def fill(self, piece: Callable[[Mirror], Iterator[TargetRows]]) -> None:
         """See the port."""
         self._target.fill(lambda mirror: map(self._numbered, piece(mirror)))
+
+    def set_orphans_aside(self, orphans: OrphansAside) -> None:
+        """See the port."""
+        self._target.set_orphans_aside(orphans)
 
     def close(self) -> None:
         """See the port."""

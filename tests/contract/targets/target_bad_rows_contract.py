@@ -78,12 +78,6 @@ class TargetBadRowsContract(AppliedTarget):
         assert not isinstance(refused.value, RowRefused)
         assert (place.rows("person"), aside(place)) == ([(1, "a")], [])
 
-    def test_a_foreign_key_is_no_bad_row(self, place: TargetUnderTest, setting_aside: Applier) -> None:
-        with pytest.raises(TargetError) as refused:
-            setting_aside.apply(setting_aside.part("note", after=[(1, 77)]))
-        assert not isinstance(refused.value, RowRefused)
-        assert (place.rows("note"), aside(place)) == ([], [])
-
     def test_bad_rows_go_aside_in_the_transaction_of_the_others(
         self, place: TargetUnderTest, setting_aside: Applier
     ) -> None:

@@ -16,6 +16,7 @@ from tests.contract.targets.target_bad_rows_contract import TargetBadRowsContrac
 from tests.contract.targets.target_deadlock_contract import TargetDeadlockContract
 from tests.contract.targets.target_foreign_keys_contract import TargetForeignKeysContract
 from tests.contract.targets.target_lost_contract import TargetLostContract
+from tests.contract.targets.target_orphans_contract import TargetOrphansContract
 from tests.contract.targets.target_refusals_contract import TargetRefusalsContract
 from tests.contract.targets.target_under_test import Applier, Rows, TargetUnderTest, checkpoint
 
@@ -33,6 +34,7 @@ class TargetContract(
     TargetDeadlockContract,
     TargetRefusalsContract,
     TargetBadRowsContract,
+    TargetOrphansContract,
 ):
     """The tests of ledger, transaction and rows, of foreign keys, lost connections, deadlocks and refusals.
 

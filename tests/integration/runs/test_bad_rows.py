@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from migrator.config import project as configuration
-from migrator.errors import PreflightError, RequestError, TargetError
+from migrator.errors import RequestError, TargetError
 from migrator.wiring.bad_rows import bad_rows
 from migrator.wiring.coordination import look
 from scenarios.bench.orders.old_schema import create
@@ -219,18 +219,3 @@ def test_more_than_may_be_stops_and_the_remedy_goes_on(project: Project) -> None
     project.config.write_text(project.config.read_text().replace("per_table = 2", "per_table = 3"))
     project.run_here()
     holds(project)
-
-
-@pytest.mark.parametrize("project", [WAYS[1]], indirect=True)
-def test_tied_tables_are_refused_by_name_and_the_remedy_goes_on(project: Project) -> None:
-    project.new.execute(
-        "ALTER TABLE purchase ADD CONSTRAINT tied FOREIGN KEY (purchase_id) REFERENCES purchase"
-    )
-    with pytest.raises(PreflightError, match="preflight") as refused:
-        project.run_here()
-    assert "a foreign key ties it" in refused.value.cause
-    assert 'set bad_rows = "stop"' in refused.value.remedy
-    project.config.write_text(project.config.read_text().replace('"set_aside"', '"stop"'))
-    project.run_here()
-    assert project.differences() == []
-    assert aside(project) == {}

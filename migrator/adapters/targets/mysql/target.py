@@ -31,7 +31,7 @@ from migrator.model.progress import Filling
 from migrator.model.table import TableId
 from migrator.model.target import TargetTable
 from migrator.ports.mirror import JoinedTarget
-from migrator.ports.target import TargetBatch, TargetRows
+from migrator.ports.target import OrphansAside, TargetBatch, TargetRows
 from migrator.schema import MYSQL_LEDGER, upgrade_target
 
 # Made under the ledger's lock, asked for before the COMMIT: it is gone if anything has ended the transaction
@@ -151,9 +151,14 @@ class MysqlTargetWriter(TargetWriter[Session, Structure, Prepared]):
         session.run(f"SAVEPOINT {_WHOLE}")
 
     def _merge(
-        self, session: Session, batch: TargetBatch, prepared: list[Prepared], partial: bool
+        self,
+        session: Session,
+        batch: TargetBatch,
+        prepared: list[Prepared],
+        partial: bool,
+        orphans: OrphansAside | None,
     ) -> tuple[Filling, ...]:
-        writer = BatchWriter(session, self._structures, self._step, self._triggers_now(session))
+        writer = BatchWriter(session, self._structures, self._step, self._triggers_now(session), orphans)
         emptied = [rows.table.id for rows in batch.rows if rows.emptied]
         writer.empty(emptied)
         still_dumping = batch.checkpoint.dumping()
@@ -168,8 +173,10 @@ class MysqlTargetWriter(TargetWriter[Session, Structure, Prepared]):
             joined = self._joined_writer(session, writer, checked)
             wholly = joined.write(prepared, batch.joined(mirror)) or wholly
             filling = self._mirrors.filling(mirror)
-        if wholly and not still_dumping and not filling:
-            writer.check_foreign_keys()
+        if not still_dumping and not filling:
+            if wholly:
+                writer.check_foreign_keys()
+            writer.set_orphans_aside()
         return filling
 
     def _triggers_now(self, session: Session) -> Mapping[TableId, tuple[str, ...]]:

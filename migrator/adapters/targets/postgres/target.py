@@ -34,7 +34,7 @@ from migrator.model.progress import Filling
 from migrator.model.table import TableId
 from migrator.model.target import TargetTable
 from migrator.ports.mirror import JoinedTarget
-from migrator.ports.target import Stage, StagedRows, TargetBatch, TargetRows
+from migrator.ports.target import OrphansAside, Stage, StagedRows, TargetBatch, TargetRows
 from migrator.schema import upgrade_target
 from migrator.schema.engines import as_engine
 
@@ -174,11 +174,22 @@ class PostgresTargetWriter(TargetWriter[Session, Structure, Prepared]):
             self._staging.begin()
 
     def _merge(
-        self, session: Session, batch: TargetBatch, prepared: list[Prepared], partial: bool
+        self,
+        session: Session,
+        batch: TargetBatch,
+        prepared: list[Prepared],
+        partial: bool,
+        orphans: OrphansAside | None,
     ) -> tuple[Filling, ...]:
         triggers = triggers_of(session, self._structures.keys())
         writer = BatchWriter(
-            session, self._settings.server.user, self._direct_loads, self._structures, self._step, triggers
+            session,
+            self._settings.server.user,
+            self._direct_loads,
+            self._structures,
+            self._step,
+            triggers,
+            orphans,
         )
         emptied = [rows.table.id for rows in batch.rows if rows.emptied]
         if partial or emptied or batch.checkpoint.dumping():
@@ -203,8 +214,10 @@ class PostgresTargetWriter(TargetWriter[Session, Structure, Prepared]):
             filling = self._mirrors.filling(mirror)
         staged.drop_parts(session, [rows for _, rows in parts])
         # until then children may be there before their parents
-        if checked and not batch.checkpoint.dumping() and not filling:
-            writer.check_foreign_keys()
+        if not batch.checkpoint.dumping() and not filling:
+            if checked:
+                writer.check_foreign_keys()
+            writer.set_orphans_aside()
         return filling
 
     def _after_commit(self, batch: TargetBatch) -> None:

@@ -27,6 +27,14 @@ class LedgerSession(Protocol):
         ...
 
 
+class WriterSession(LedgerSession, Protocol):
+    """A session of the target that one thread uses. Raises ``StatementRefused`` and ``ConnectionLost``."""
+
+    def close(self) -> None:
+        """Ends the session; an open transaction is rolled back by the server. Safe to call twice."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class LedgerTable:
     """The ledger of an engine: its rules, and the engine's statements with their parameters in order.

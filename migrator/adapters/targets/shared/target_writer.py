@@ -6,10 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
+from migrator.adapters.targets.shared.aside import Aside
 from migrator.adapters.targets.shared.identities import Identities
-from migrator.adapters.targets.shared.ledger import LedgerSession, LedgerTable
+from migrator.adapters.targets.shared.ledger import LedgerTable, WriterSession
 from migrator.adapters.targets.shared.prepared import WrittenTable
 from migrator.adapters.targets.shared.reflected import seen_unchanged
 from migrator.adapters.targets.shared.refused import (
@@ -20,7 +21,6 @@ from migrator.adapters.targets.shared.refused import (
     temporary,
 )
 from migrator.adapters.targets.shared.settings import CommonSettings
-from migrator.columnar.bad_rows import StillBad
 from migrator.errors import ConnectionFailed, TargetError
 from migrator.model.ledger import Ledger
 from migrator.model.lineage import due, identity
@@ -28,17 +28,8 @@ from migrator.model.progress import Filling
 from migrator.model.table import TableId
 from migrator.model.target import TargetTable
 from migrator.ports.mirror import JoinedTarget, Mirror
-from migrator.ports.target import TargetBatch, TargetRows
+from migrator.ports.target import OrphansAside, TargetBatch, TargetRows
 from migrator.schema.acts import note_lead
-
-
-class WriterSession(LedgerSession, Protocol):
-    """A session of the target that one thread uses. Raises ``StatementRefused`` and ``ConnectionLost``."""
-
-    def close(self) -> None:
-        """Ends the session; an open transaction is rolled back by the server. Safe to call twice."""
-        ...
-
 
 SessionT = TypeVar("SessionT", bound=WriterSession)
 StructureT = TypeVar("StructureT", bound=WrittenTable)
@@ -63,6 +54,11 @@ class TargetWriter(ABC, Generic[SessionT, StructureT, PreparedT]):
         self._identities = Identities()
         self._session: SessionT | None = None
         self._epoch: int | None = None
+        self._orphans: OrphansAside | None = None
+
+    def set_orphans_aside(self, orphans: OrphansAside) -> None:
+        """Has rows that point at none taken out (see ``ports.target``)."""
+        self._orphans = orphans
 
     def tables(self, names: Sequence[str]) -> list[TargetTable]:
         """Reflects the named target tables. Raises ``TargetError`` naming those missing."""
@@ -223,11 +219,17 @@ class TargetWriter(ABC, Generic[SessionT, StructureT, PreparedT]):
 
     @abstractmethod
     def _merge(
-        self, session: SessionT, batch: TargetBatch, prepared: list[PreparedT], partial: bool
+        self,
+        session: SessionT,
+        batch: TargetBatch,
+        prepared: list[PreparedT],
+        partial: bool,
+        orphans: OrphansAside | None,
     ) -> tuple[Filling, ...]:
         """Writes the rows; returns the joined targets that are being filled from then on.
 
-        ``partial``: until now some table's dump was under way, or some target being filled.
+        ``partial``: until now some table's dump was under way, or some target being filled. ``orphans``: what becomes
+        of rows that point at none; None: they are refused.
         """
 
     def _opened(self, epoch: int, taken: Ledger) -> None:
@@ -284,8 +286,8 @@ class TargetWriter(ABC, Generic[SessionT, StructureT, PreparedT]):
         known = held.checkpoint
         partial = known is None or known.dumping() or bool(known.filling)
         # What is set aside is read under the ledger's lock, and written with the rows: neither is there alone.
-        aside = StillBad(() if known is None else known.bad_rows, batch.rows)
-        filling = self._merge(session, _seen(batch, aside), prepared, partial)
+        aside = Aside(() if known is None else known.bad_rows, batch.rows)
+        filling = self._merge(session, aside.seen(batch), prepared, partial, aside.noting(self._orphans))
         self._check_unchanged(session)
         self._step("target.merged")
         remaps = known.remaps if known is not None else ()  # a command may have asked for one meanwhile
@@ -390,11 +392,3 @@ class TargetWriter(ABC, Generic[SessionT, StructureT, PreparedT]):
         return (
             temporary(refusal) if refusal.retryable() else refused_statement(self._address, refusal.coded())
         )
-
-
-def _seen(batch: TargetBatch, aside: StillBad) -> TargetBatch:
-    """The same batch, whose joined rows are seen when they come."""
-    joined = batch.joined
-    if joined is None:
-        return batch
-    return replace(batch, joined=lambda mirror: aside.passing(joined(mirror)))

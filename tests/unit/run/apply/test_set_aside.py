@@ -5,18 +5,19 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Any, cast
 
 import pyarrow as pa
 import pytest
 
 from migrator.adapters.memory.target import MemoryDatabase, MemoryTarget, Row
-from migrator.columnar.bad_rows import StillBad, key_texts, set_aside
+from migrator.columnar.bad_rows import StillBad, key_texts, set_aside, stored_texts
 from migrator.errors import RowRefused, TargetError
-from migrator.model.grants import Beside
 from migrator.model.limits import SET_ASIDE, ApplyLimits
 from migrator.model.position import Position
-from migrator.model.progress import BadRow, Checkpoint
+from migrator.model.progress import BadRow, Checkpoint, Parent
 from migrator.model.table import TableId
 from migrator.model.target import TargetColumn, TargetTable
 from migrator.ports.mirror import Mirror
@@ -306,12 +307,42 @@ def test_a_joined_row_that_is_refused_though_it_was_taken_out_stops() -> None:
         bench.apply(after=[(1, "a")])
 
 
-def test_tied_tables_are_refused_by_name_and_joined_targets_are_not() -> None:
-    child = replace(ITEM, id=TableId("new", "note"), references=(ITEM.id,))
-    other = replace(ITEM, id=TableId("new", "free"))
-    target = AsideTarget(MemoryTarget(MemoryDatabase((ITEM, child, other))), LIMITS)
-    assert [found.subject for found in target.preflight(["item", "note", "free"])] == ["item", "note"]
-    assert target.preflight(["free"], Beside(mirror=True)) == []
+def test_stored_values_have_the_texts_of_mapped_ones_or_none() -> None:
+    kinds = {
+        "n": ("bigint", "bigint", pa.int64(), 7, "7"),
+        "d": ("decimal(12,2)", "numeric(12,2)", pa.decimal128(12, 2), Decimal("1.5"), "1.50"),
+        "t": ("string", "character varying(9)", pa.string(), "ab  ", "ab  "),
+        "b": ("binary", "bytea", pa.binary(), b"\xff\x00", "\\xff00"),
+        "m": ("binary", "varbinary(9)", pa.binary(), b"\xff\x00", "0xFF00"),
+        "y": ("date", "date", pa.date32(), date(2024, 2, 29), "2024-02-29"),
+        "w": (
+            "timestamp_ntz",
+            "datetime",
+            pa.timestamp("us"),
+            datetime(2024, 2, 29, 1),
+            "2024-02-29 01:00:00",
+        ),
+        "f": ("boolean", "tinyint(1)", pa.bool_(), True, "1"),
+    }
+    columns = tuple(TargetColumn(name, kind[0], kind[1], False, False, False) for name, kind in kinds.items())
+    table_of_kinds = TargetTable(TableId("new", "kinds"), columns, ("n",))
+    mapped = pa.table({name: pa.array([kind[3]], kind[2]) for name, kind in kinds.items()})
+    stored = [kind[4] for kind in kinds.values()]
+    assert [stored_texts(table_of_kinds, [*kinds], stored)] == key_texts(mapped, [*kinds])
+    assert stored_texts(table_of_kinds, ["n"], [None]) is None
+    for spark, native in (("double", "double precision"), ("string", "character(9)"), ("string", "jsonb")):
+        odd = replace(table_of_kinds, columns=(TargetColumn("n", spark, native, False, False, False),))
+        assert stored_texts(odd, ["n"], ["1"]) is None, "two texts may stand for one value"
+
+
+def test_rows_that_wait_for_each_other_can_be_tried_again_and_no_others() -> None:
+    def waits(key: str, parent: str) -> BadRow:
+        return BadRow("item", ("id",), (key,), "p", 1, "r", "x", parent=Parent("item", ("id",), (parent,)))
+
+    none = TargetRows(ITEM, None, None, None, False)
+    rows = [waits("1", "2"), waits("2", "3"), waits("3", "2"), waits("4", "9"), waits("5", "5")]
+    found = StillBad([], [replace(none, bad_rows=tuple(rows))]).found()
+    assert [one.parent is not None and one.parent.came for one in found] == [False, True, True, False, True]
 
 
 def test_keys_as_text() -> None:

@@ -111,7 +111,7 @@ class Merge:
             return []
         found = []
         if self.chunk and self.after:
-            texts = _texts(f"{alias}.{self._place(name)}" for alias in "ac" for name in self.key)
+            texts = texts_of(f"{alias}.{self._place(name)}" for alias in "ac" for name in self.key)
             found.append(
                 f"SELECT {texts} FROM {self.chunk} c JOIN {self.after} a ON {self._both_staged()} LIMIT 1"
             )
@@ -122,7 +122,7 @@ class Merge:
 
     def _clash(self, staged: str) -> str:
         stored = self._stored_in("t")
-        texts = _texts(
+        texts = texts_of(
             [f"s.{self._place(name)}" for name in self.key] + [f"t.{quoted(name)}" for name in self.key]
         )
         conditions = [f"NOT ({self._look(self._place_in('s'), stored)})"]
@@ -138,7 +138,7 @@ class Merge:
 
     def kept_already(self, staged: str, kept: str) -> str:
         """Finds a staged key in a table of keys of rows: the key's values of both as text."""
-        texts = _texts(
+        texts = texts_of(
             [f"s.{self._place(name)}" for name in self.key] + [f"k.k{n}" for n in range(len(self.key))]
         )
         return f"SELECT {texts} FROM {staged} s JOIN {kept} k ON {self._staged('s', 'k')} LIMIT 1"
@@ -220,7 +220,7 @@ class Merge:
 
     def otherwise(self, staged: str) -> str:
         """Finds a staged row that the table doesn't hold as it was written: the key's values as text."""
-        texts = _texts(f"s.{self._place(name)}" for name in self.key)
+        texts = texts_of(f"s.{self._place(name)}" for name in self.key)
         held = " AND ".join(self._held(name) for name in self.written)
         return (
             f"SELECT {texts} FROM {staged} s LEFT JOIN {self.target} t ON {self._stored('s')} AND {held}"
@@ -236,10 +236,10 @@ class Merge:
 
     def staged_orphan(self, staged: str, key: ForeignKey) -> str:
         """Finds a row just written whose foreign key has no parent: its key's, then the foreign key's values."""
-        texts = _texts(f"t.{quoted(name)}" for name in (*self.key, *key.child_columns))
+        texts = texts_of(f"t.{quoted(name)}" for name in (*self.key, *key.child_columns))
         return (
             f"SELECT {texts} FROM {staged} s JOIN {self.target} t ON {self._stored('s')}"
-            f" {_no_parent(key, 't')} LIMIT 1"
+            f" {no_parent(key, 't')} LIMIT 1"
         )
 
     def bereaved(self, key: ForeignKey, child_key: Sequence[str]) -> str:
@@ -248,10 +248,10 @@ class Merge:
             f"c.{quoted(child)} = b.k{self.key.index(parent)}"
             for child, parent in zip(key.child_columns, key.parent_columns, strict=True)
         )
-        texts = _texts(f"c.{quoted(name)}" for name in (*child_key, *key.child_columns))
+        texts = texts_of(f"c.{quoted(name)}" for name in (*child_key, *key.child_columns))
         return (
             f"SELECT {texts} FROM {self.before} b JOIN {qualified(key.child)} c ON {pairs}"
-            f" {_no_parent(key, 'c')} LIMIT 1"
+            f" {no_parent(key, 'c')} LIMIT 1"
         )
 
     def _insert(self, names: Iterable[str], values: Iterable[str]) -> str:
@@ -310,11 +310,12 @@ class Merge:
 
 def orphan(key: ForeignKey, child_key: Sequence[str]) -> str:
     """Finds a child row without its parent in the whole table: its key's, then the foreign key's values as text."""
-    texts = _texts(f"c.{quoted(name)}" for name in (*child_key, *key.child_columns))
-    return f"SELECT {texts} FROM {qualified(key.child)} c {_no_parent(key, 'c')} LIMIT 1"
+    texts = texts_of(f"c.{quoted(name)}" for name in (*child_key, *key.child_columns))
+    return f"SELECT {texts} FROM {qualified(key.child)} c {no_parent(key, 'c')} LIMIT 1"
 
 
-def _no_parent(key: ForeignKey, alias: str) -> str:
+def no_parent(key: ForeignKey, alias: str) -> str:
+    """Joins and conditions by which a row of the child refers to one that isn't there."""
     pairs = " AND ".join(
         f"p.{quoted(parent)} = {alias}.{quoted(child)}"
         for child, parent in zip(key.child_columns, key.parent_columns, strict=True)
@@ -324,7 +325,7 @@ def _no_parent(key: ForeignKey, alias: str) -> str:
     return f"LEFT JOIN {qualified(key.parent)} p ON {pairs} WHERE {filled} AND {missing}"
 
 
-def _texts(values: Iterable[str]) -> str:
+def texts_of(values: Iterable[str]) -> str:
     """Values as text; bytes, which no character set makes readable, as hexadecimal digits. Numbers and dates are of
     the character set ``binary`` too, and tell themselves by their coercibility."""
     return ", ".join(

@@ -19,13 +19,16 @@ from types import MappingProxyType
 from migrator.adapters.targets.mysql.refusal import Refusal
 from migrator.adapters.targets.mysql.rows.explain import Build, not_loaded, not_merged
 from migrator.adapters.targets.mysql.rows.merge import orphan, qualified, quoted
+from migrator.adapters.targets.mysql.rows.orphans import ORPHANS
 from migrator.adapters.targets.mysql.rows.prepared import Prepared
 from migrator.adapters.targets.mysql.session import Session
 from migrator.adapters.targets.mysql.structure import Structure
-from migrator.adapters.targets.shared.refused import not_as_written, orphaned
+from migrator.adapters.targets.shared.orphans import Orphans
+from migrator.adapters.targets.shared.refused import not_as_written
 from migrator.adapters.targets.shared.rows import one_key
 from migrator.adapters.targets.shared.structure import ForeignKey
 from migrator.model.table import TableId
+from migrator.ports.target import OrphansAside
 
 
 class BatchWriter:
@@ -40,11 +43,14 @@ class BatchWriter:
         known: Mapping[TableId, Structure],
         step: Callable[[str], None] = lambda name: None,
         triggers: Mapping[TableId, tuple[str, ...]] = MappingProxyType({}),
+        orphans: OrphansAside | None = None,
     ):
         self._session = session
         self._known = known
         self._step = step
         self._triggers = triggers
+        tables = {table: one.table for table, one in known.items()}
+        self._orphans = Orphans(session, tables, self._foreign_keys(), orphans, ORPHANS)
 
     def empty(self, tables: Sequence[TableId]) -> None:
         """Deletes all their rows. Not by TRUNCATE, which would commit."""
@@ -76,9 +82,16 @@ class BatchWriter:
 
     def check_foreign_keys(self) -> None:
         """Checks every foreign key of all target tables. Raises ``TargetError`` naming key and value."""
-        keys = {key for one in self._known.values() for key in (*one.outgoing, *one.incoming)}
-        for key in sorted(keys, key=lambda one: (one.child, one.name)):
+        for key in self._foreign_keys():
             self._refuse_orphans(key, orphan(key, self._child_key(key)), self._child_key(key))
+
+    def set_orphans_aside(self) -> None:
+        """Takes out, at the end, the rows whose foreign keys were found to point at nothing."""
+        self._orphans.settle()
+
+    def _foreign_keys(self) -> list[ForeignKey]:
+        keys = {key for one in self._known.values() for key in (*one.outgoing, *one.incoming)}
+        return sorted(keys, key=lambda one: (one.child, one.name))
 
     def _load(self, one: Prepared, there: bool = True) -> None:
         loads = ["{0}", *(encoded.load for encoded in one.encoded)]
@@ -159,9 +172,8 @@ class BatchWriter:
                 self._refuse_orphans(key, one.merge.bereaved(key, child_key), child_key)
 
     def _refuse_orphans(self, key: ForeignKey, query: str, child_key: Sequence[str]) -> None:
-        found = self._session.rows(query)
-        if found:
-            raise orphaned(key, child_key, found[0])
+        for found in self._session.rows(query):
+            self._orphans.met(key, child_key, found)
 
     def _child_key(self, key: ForeignKey) -> tuple[str, ...]:
         child = self._known.get(key.child)

@@ -233,7 +233,7 @@ class Merge:
         """Finds a row just written whose foreign key has no parent: its key's, then the foreign key's values."""
         return (
             f"SELECT {_texts((*self.structure.table.key, *key.child_columns), 't')} FROM {self.target} t"
-            f" JOIN {self.staging} s ON {self._same_staged()} WHERE {_orphan(key, 't')} LIMIT 1"
+            f" JOIN {self.staging} s ON {self._same_staged()} WHERE {without_parent(key, 't')} LIMIT 1"
         )
 
     def bereaved(self, key: ForeignKey, child_key: Sequence[str]) -> str:
@@ -365,17 +365,16 @@ def orphan(key: ForeignKey, child_key: Sequence[str]) -> str:
     """Finds a child row without its parent in the whole table: its key's, then the foreign key's values as text."""
     return (
         f"SELECT {_texts((*child_key, *key.child_columns), 'c')} FROM {qualified(key.child)} c"
-        f" WHERE {_orphan(key, 'c')} LIMIT 1"
+        f" WHERE {without_parent(key, 'c')} LIMIT 1"
     )
 
 
-def _orphan(key: ForeignKey, alias: str) -> str:
+def without_parent(key: ForeignKey, alias: str) -> str:
+    """A row of the child refers to one that isn't there: by all of its values, or any where all must match."""
     missing = f"NOT EXISTS (SELECT 1 FROM {qualified(key.parent)} p WHERE {_points(key, alias, 'p')})"
-    filled = " AND ".join(f"{alias}.{quoted(name)} IS NOT NULL" for name in key.child_columns)
-    if not key.match_full:
-        return f"{filled} AND {missing}"
-    some = " OR ".join(f"{alias}.{quoted(name)} IS NOT NULL" for name in key.child_columns)
-    return f"({some}) AND {missing}"
+    among = " OR " if key.match_full else " AND "
+    refers = among.join(f"{alias}.{quoted(name)} IS NOT NULL" for name in key.child_columns)
+    return f"({refers}) AND {missing}"
 
 
 def _points(key: ForeignKey, child: str, parent: str) -> str:

@@ -25,14 +25,16 @@ from migrator.adapters.targets.postgres.refusal import (
 from migrator.adapters.targets.postgres.rows.explain import explained, not_kept
 from migrator.adapters.targets.postgres.rows.merge import orphan, qualified, quoted
 from migrator.adapters.targets.postgres.rows.order import parents_first
+from migrator.adapters.targets.postgres.rows.orphans import ORPHANS
 from migrator.adapters.targets.postgres.rows.prepared import Prepared
 from migrator.adapters.targets.postgres.rows.triggers import check_written
 from migrator.adapters.targets.postgres.session import Session
-from migrator.adapters.targets.postgres.structure import Structure
-from migrator.adapters.targets.shared.refused import orphaned
+from migrator.adapters.targets.postgres.structure import ForeignKey, Structure
+from migrator.adapters.targets.shared.orphans import Orphans
 from migrator.adapters.targets.shared.rows import one_key
 from migrator.errors import TargetError
 from migrator.model.table import TableId
+from migrator.ports.target import OrphansAside
 
 _AVOIDED_BATCHES = 20
 _UPDATES_FROM_ROWS = 1000
@@ -73,6 +75,7 @@ class BatchWriter:
         known: Mapping[TableId, Structure],
         step: Callable[[str], None] = lambda name: None,
         triggers: Mapping[TableId, tuple[str, ...]] = MappingProxyType({}),
+        orphans: OrphansAside | None = None,
     ):
         self._session = session
         self._role = role
@@ -81,6 +84,8 @@ class BatchWriter:
         self._known = known
         self._step = step
         self._relaxed = False
+        tables = {table: one.table for table, one in known.items()}
+        self._orphans = Orphans(session, tables, self._foreign_keys(), orphans, ORPHANS)
 
     @property
     def relaxed(self) -> bool:
@@ -150,13 +155,20 @@ class BatchWriter:
 
     def check_foreign_keys(self) -> None:
         """Checks every foreign key of all target tables. Raises ``TargetError`` naming key and value."""
-        keys = {key for one in self._known.values() for key in (*one.outgoing, *one.incoming)}
         child_keys = {one.table.id: one.table.key for one in self._known.values()}
-        for key in sorted(keys, key=lambda one: (one.child, one.name)):
+        for key in self._foreign_keys():
             child_key = child_keys.get(key.child, ())
-            found = self._session.rows(orphan(key, child_key))
-            if found:
-                raise orphaned(key, child_key, found[0])
+            self._refuse(key, child_key, orphan(key, child_key))
+
+    def set_orphans_aside(self) -> None:
+        """Takes out, at the end, the rows whose foreign keys were found to point at nothing."""
+        if self._orphans.waiting():
+            self.relax()
+            self._orphans.settle()
+
+    def _foreign_keys(self) -> list[ForeignKey]:
+        keys = {key for one in self._known.values() for key in (*one.outgoing, *one.incoming)}
+        return sorted(keys, key=lambda one: (one.child, one.name))
 
     def _load(self, one: Prepared) -> None:
         first = 0
@@ -266,15 +278,16 @@ class BatchWriter:
 
     def _check_written(self, one: Prepared) -> None:
         for key in one.structure.outgoing:
-            found = self._session.rows(one.merge.staged_orphan(key))
-            if found:
-                raise orphaned(key, one.structure.table.key, found[0])
+            self._refuse(key, one.structure.table.key, one.merge.staged_orphan(key))
         for key in one.structure.incoming:  # a value that children point at may have gone or changed
             child = self._known.get(key.child)
             child_key = child.table.key if child is not None else ()
-            found = self._session.rows(one.merge.bereaved(key, child_key) or orphan(key, child_key))
-            if found:
-                raise orphaned(key, child_key, found[0])
+            self._refuse(key, child_key, one.merge.bereaved(key, child_key) or orphan(key, child_key))
+
+    def _refuse(self, key: ForeignKey, child_key: Sequence[str], query: str) -> None:
+        """Raises ``TargetError`` where a query finds a row without its parent, unless it may go aside."""
+        for found in self._session.rows(query):
+            self._orphans.met(key, child_key, found)
 
     def _delete(self, one: Prepared) -> None:
         if one.doubted is not None:
