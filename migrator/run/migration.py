@@ -366,8 +366,11 @@ class Migration:
         return replace(parts, mapping=remapping.applied(parts.mapping), late=late), remapping
 
     def _watched_and_told(self, log: EventLog, epoch: int, stopping: Stopping) -> None:
-        """Begins the threads that watch executors, and tell onlookers how the run stands."""
+        """Begins the threads that watch executors, tell onlookers how the run stands, and have rows tried again."""
         parts, progress = self._parts, self.progress
+        if (retries := parts.retries) is not None:
+            retries.begin(progress)
+            stopping.thread("retries", lambda: retries.run(progress, stopping))
         stopping.thread("executors", lambda: watch_executors(parts.executors, progress, stopping))
         stopping.thread(
             "hints",

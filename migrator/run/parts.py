@@ -24,6 +24,7 @@ from migrator.run.cutover.gate import CutOvers
 from migrator.run.kept_plans import KeptPlans
 from migrator.run.lead.carried import LateTargets
 from migrator.run.lead.recapture import SetAside
+from migrator.run.lead.retries import Retries
 from migrator.run.request_check import DoubtsCheck
 from migrator.run.steps import Step, no_step
 from transforms.registry import Mapping
@@ -63,6 +64,7 @@ class Parts:
         late: what is done with targets that joined later.
         cutover: its part in cut-overs; None where there is no way back.
         besides: the tables that next mappings fill.
+        retries: rows set aside that can be tried again; None where none go aside.
         check_doubts: raises ``RequestError`` for a dump request that may take right rows out of the target.
         changes_only: whether the target has its rows already, as on the way back: nothing is dumped into it.
         keep_until_applied: whether the source may forget only what the target holds: no other machine can go
@@ -97,6 +99,7 @@ class Parts:
     late: LateTargets | None = None
     cutover: CutOvers | None = None
     besides: Besides | None = None
+    retries: Retries | None = None
     check_doubts: DoubtsCheck = lambda _: None
     stager: Stager | None = None
     upkeep: Upkeep | None = None

@@ -32,6 +32,7 @@ class Snapshot:
     ``requests_left`` counts those that run, None: not known. ``kept_up``: whether the target was made to look at
     every table that a dump has filled. ``captured_segment``, ``applied_segment``: numbers of the last ones of this
     process, 0 before. ``filling`` has the joined targets that are being filled piece by piece.
+    ``retrying``: source rows of rows set aside are about to be asked for.
     ``doing`` is what this process does before it captures and applies; empty once it does.
     ``retention`` is what the source last said about its log.
     ``warnings`` are what an operator should do something about while everything
@@ -57,6 +58,7 @@ class Snapshot:
     applied_dump_complete: bool = False
     kept_up: bool = False
     filling: tuple[Filling, ...] = ()
+    retrying: bool = False
     reconnects: int = 0
     epoch: int = 0
     led: int = 0

@@ -9,18 +9,12 @@ from migrator.config.engines import ENGINES
 from migrator.config.project import Settings
 from migrator.errors import RequestError
 from migrator.model.progress import BadRow
-from migrator.run.commands.repair import Wanted, repair_steps
+from migrator.run.commands.repair import repair_steps, wanted_of
 from migrator.schema.bad_rows import drop_bad_row
 from migrator.wiring import parts as wiring
 from migrator.wiring.in_force import load_applied
 from migrator.wiring.repair import await_repair, begin_repair, running_leader
-from migrator.wiring.target import peek, target_database
-
-
-def bad_rows(settings: Settings) -> tuple[BadRow, ...]:
-    """Returns the rows that are set aside now, as the ledger names them. Raises ``ConnectionFailed``."""
-    ledger = peek(settings)
-    return () if ledger is None or ledger.checkpoint is None else ledger.checkpoint.bad_rows
+from migrator.wiring.target import bad_rows, target_database
 
 
 def begin_retry(
@@ -28,18 +22,14 @@ def begin_retry(
 ) -> list[str]:
     """Asks the run to dump the source rows of these again; names of the requests. Raises ``RequestError``."""
     running_leader(settings)
-    by_target: dict[str, list[BadRow]] = {}
-    for one in rows:
-        by_target.setdefault(one.target, []).append(one)
-    wanted = [
-        Wanted(name, found[0].columns, tuple(one.key for one in found)) for name, found in by_target.items()
-    ]
     steps = repair_steps(
         wiring.parts(settings, master, conf, partial(load_applied, settings)),
-        wanted,
+        wanted_of(rows),
         ENGINES[settings.target.kind].exact_texts,
     )
-    return begin_repair(settings, steps)
+    return begin_repair(
+        settings, steps[::-1]
+    )  # a row set aside is in the target no more: its children come after it
 
 
 def await_retry(

@@ -22,11 +22,13 @@ from migrator.adapters.event_log.files.set_aside import set_damage_aside
 from migrator.config.engines import ENGINES
 from migrator.config.project import Settings
 from migrator.config.way_back import has_way_back
+from migrator.core.hold import MOST_ROWS
 from migrator.errors import ConfigError
 from migrator.model.grants import Grants
 from migrator.model.ledger import Ledger
+from migrator.model.limits import SET_ASIDE
 from migrator.model.position import Position
-from migrator.model.progress import TableDump
+from migrator.model.progress import BadRow, TableDump
 from migrator.model.remaps.remap import beside_name
 from migrator.model.requests.request import DumpRequest, RequestBook, new_token, number_of
 from migrator.model.sequence import Advance
@@ -39,10 +41,11 @@ from migrator.run.apply.surrogates import with_key_maps
 from migrator.run.beside import beside
 from migrator.run.commands import hand_over
 from migrator.run.commands.dump_order import DumpOrder, checked
-from migrator.run.commands.repair import check_doubts
+from migrator.run.commands.repair import Way, check_doubts, repair_steps, start_repair, wanted_of
 from migrator.run.cutover.listed_keys import ListingTarget
 from migrator.run.kept_plans import KeptPlans
 from migrator.run.lead.carried import LateTargets
+from migrator.run.lead.retries import Retries
 from migrator.run.parts import EventLog, Parts
 from migrator.run.steps import Step, step_hook
 from migrator.wiring import target as wiring_target
@@ -111,7 +114,12 @@ def parts(
     surrogates = {mapped.name: dict(mapped.surrogates) for mapped in loaded if mapped.surrogates}
     surrogates |= {beside_name(name): surrogates[name] for name in loaded.nexts if name in surrogates}
     writer, stager = target_writer(settings, step)
-    writer = with_rows_aside(writer, settings.apply, step)
+    retries = Retries(
+        partial(wiring_target.bad_rows, settings),
+        partial(_retried, settings, master, conf),
+        requests(settings),
+    )
+    writer = with_rows_aside(writer, settings.apply, step, retries.came)
     if has_way_back(settings):
         listed = ChangedKeysFiles(settings.changed_keys())
         writer = ListingTarget(writer, listed, partial(known_epoch, settings))
@@ -143,6 +151,7 @@ def parts(
         step=step,
         late=_late(settings),
         besides=target_besides(settings, step),
+        retries=retries if settings.apply.bad_rows == SET_ASIDE else None,
         check_doubts=lambda request: _check_doubts(settings, master, conf, request),
         stager=stager if executors_stage(settings, master or settings.spark.master) else None,
         upkeep=target_upkeep(settings) if settings.apply.upkeep else None,
@@ -186,6 +195,26 @@ def _check_doubts(
         parts(settings, master, conf, partial(load_applied, settings)),
         request,
         ENGINES[settings.target.kind].exact_texts,
+    )
+
+
+def _retried(
+    settings: Settings, master: str | None, conf: MappingType[str, str] | None, rows: Sequence[BadRow]
+) -> str:
+    """Has source rows of rows set aside dumped again, parents first; in words, what is too much for that."""
+    again = parts(settings, master, conf, partial(load_applied, settings))
+    steps = repair_steps(again, wanted_of(rows), ENGINES[settings.target.kind].exact_texts)[::-1]
+    little = [step for step in steps if step.work <= MOST_ROWS]
+    for step in little:
+        if step.way is Way.REMAP:
+            forget_filled(settings, step.target)
+    start_repair(request_book(settings), little)
+    names = ", ".join(dict.fromkeys(step.target for step in steps if step not in little))
+    if not names:
+        return ""
+    return (
+        f"rows of {names} are set aside whose parent came; to try them reads more than {MOST_ROWS:,} source rows:"
+        " `migrator rows retry` does"
     )
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import URL, Engine
 from migrator.config.project import Settings
 from migrator.model.grants import Grants
 from migrator.model.ledger import Ledger
-from migrator.model.progress import TableIdentity
+from migrator.model.progress import BadRow, TableIdentity
 from migrator.ports.besides import Besides
 from migrator.ports.key_maps import KeyMaps
 from migrator.ports.remains import MarkedRemains
@@ -57,6 +57,12 @@ def known_epoch(settings: Settings) -> int:
     """The highest epoch that the target's ledger saw; 0 before the first run."""
     ledger = peek(settings)
     return ledger.epoch if ledger is not None else 0
+
+
+def bad_rows(settings: Settings) -> tuple[BadRow, ...]:
+    """Returns the rows that are set aside now, as the ledger names them. Raises ``ConnectionFailed``."""
+    ledger = peek(settings)
+    return () if ledger is None or ledger.checkpoint is None else ledger.checkpoint.bad_rows
 
 
 def filled(settings: Settings) -> list[tuple[str, int]]:

@@ -15,6 +15,7 @@ from migrator.config import project as configuration
 from migrator.errors import RequestError
 from migrator.model.progress import BadRow
 from migrator.wiring import bad_rows as wiring
+from migrator.wiring.target import bad_rows
 from verify.report.display import on_terminal
 
 
@@ -32,7 +33,7 @@ def set_aside(config: Path, tables: tuple[str, ...], as_json: bool) -> None:
 
     The target has no row of these keys.
     """
-    found = [one for one in wiring.bad_rows(configuration.load(config)) if not tables or one.target in tables]
+    found = [one for one in bad_rows(configuration.load(config)) if not tables or one.target in tables]
     if as_json:
         click.echo(json.dumps([asdict(one) for one in found], indent=2))
         return
@@ -63,7 +64,7 @@ def retry(project: OnSpark, reason: str, wait_s: float, table: str | None, key: 
     """
     settings = replace(project.settings, reason=reason)
     project = replace(project, settings=settings)
-    wanted = chosen(wiring.bad_rows(settings), table, key)
+    wanted = chosen(bad_rows(settings), table, key)
     if not wanted:
         click.echo("no such row is set aside")
         return 0

@@ -72,6 +72,7 @@ class AsideTarget(PassedOn):
         self._held: tuple[BadRow, ...] = ()
         self._still = StillBad(())
         self._in_run = 0
+        self._told: set[tuple[str, KeyText, int]] = set()
         self._place = _Place()
         target.set_orphans_aside(OrphansAside(limits.bad_rows_per_table, self._orphaned))
 
@@ -126,8 +127,14 @@ class AsideTarget(PassedOn):
         self._look_for_parents()
 
     def _look_for_parents(self) -> None:
-        if any(one.parent is not None and one.parent.came for one in self._held):
+        due = {
+            (one.target, one.key, one.segment)
+            for one in self._held
+            if one.parent is not None and one.parent.came
+        }
+        if due - self._told:
             self._came()
+        self._told = due
 
     def _orphaned(self, orphans: Sequence[Orphan]) -> tuple[BadRow, ...]:
         """The records of rows of one table that the target takes out. Raises ``TargetError`` where more go aside than

@@ -17,6 +17,7 @@ from migrator.core.hold import MOST_ROWS
 from migrator.errors import MappingError, RequestError
 from migrator.model.chunk import MOST_LISTED
 from migrator.model.event import Key
+from migrator.model.progress import BadRow
 from migrator.model.requests.request import (
     WHOLE,
     Doubt,
@@ -58,6 +59,7 @@ class RepairStep:
         tables: source tables read.
         scope: which rows of them.
         rows: about how many source rows that is.
+        work: about how many have to be read for it, those of the mirror included.
         why: why not only the rows themselves, or empty.
     """
 
@@ -68,6 +70,7 @@ class RepairStep:
     scope: Scope
     rows: int
     why: str = ""
+    work: int = 0
 
     def doubts(self) -> tuple[Doubt, ...]:
         """Returns the keys that the step's request decides on. A remap brings all rows of its table: it needs
@@ -134,6 +137,16 @@ def _check_made(asked: Iterable[str], mapping: Mapping) -> None:
         )
 
 
+def wanted_of(rows: Sequence[BadRow]) -> list[Wanted]:
+    """The keys of rows set aside, by table."""
+    by_target: dict[str, list[BadRow]] = {}
+    for one in rows:
+        by_target.setdefault(one.target, []).append(one)
+    return [
+        Wanted(name, found[0].columns, tuple(one.key for one in found)) for name, found in by_target.items()
+    ]
+
+
 def start_repair(store: RequestStore, steps: Sequence[RepairStep]) -> list[str]:
     """Files a request for each step; their names (``DumpRequest.name``). Raises as ``RequestStore.update`` does."""
     count = len(steps)
@@ -192,7 +205,8 @@ def _remapped(
     rows = {schema.id: parts.catalog.estimated_rows(schema) for schema in sources}
     smallest = min(sources, key=lambda schema: rows[schema.id])
     why = "it is joined: all its rows are mapped from the mirror in one transaction"
-    return RepairStep(table.id.name, keys, Way.REMAP, (smallest.id,), WHOLE, rows[smallest.id], why)
+    work = sum(rows.values())
+    return RepairStep(table.id.name, keys, Way.REMAP, (smallest.id,), WHOLE, rows[smallest.id], why, work)
 
 
 def _whole(
@@ -206,7 +220,7 @@ def _whole(
     if rows > MOST_ROWS:
         why += f"; more than {MOST_ROWS:,} rows in one batch will be given up"
     return RepairStep(
-        table.id.name, keys, Way.WHOLE, tuple(schema.id for schema in sources), WHOLE, rows, why
+        table.id.name, keys, Way.WHOLE, tuple(schema.id for schema in sources), WHOLE, rows, why, rows
     )
 
 
@@ -240,7 +254,9 @@ def _listed(
         parts.catalog.check_scope(schema, scope)
     except RequestError as error:  # e.g. a number beyond the source's type
         return f"the source can't look these keys up: {error.cause or error.what}"
-    return RepairStep(table.id.name, keys, Way.LISTED, (schema.id,), scope, len(scope.keys))
+    return RepairStep(
+        table.id.name, keys, Way.LISTED, (schema.id,), scope, len(scope.keys), work=len(scope.keys)
+    )
 
 
 def _decimals(type_name: str) -> int | None:

@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 
 from migrator.config import project as configuration
 from migrator.errors import RequestError, TargetError
-from migrator.wiring.bad_rows import bad_rows
 from migrator.wiring.coordination import look
+from migrator.wiring.target import bad_rows
 from scenarios.bench.orders.old_schema import create
 from tests.integration import run_project
 from tests.integration.run_project import ACTUAL, EXPECTED, Project, scenario_database

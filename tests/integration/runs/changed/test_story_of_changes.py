@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 from migrator.config import project as configuration
 from migrator.errors import MappingError, SchemaError
-from migrator.wiring.bad_rows import bad_rows
 from migrator.wiring.coordination import look
+from migrator.wiring.target import bad_rows
 from tests.integration import shop
 from tests.integration.run_project import Project
 from tests.integration.runs.changed.test_added_tables import mapped
