@@ -10,6 +10,7 @@
             ``ReplacedError``  another table has the name of a captured one
     ``ClusterError``       Spark's executors can't do their part
     ``MappingError``       the user's mapping is wrong, or fails on a row
+        ``RowUnmapped``    it fails on one row, which is known
         ``MappingErrors``  several functions or queries of it are
     ``TargetError``        the target refuses a row or isn't at the expected revision
         ``RowRefused``     the target refuses one row, which is known, for what it holds
@@ -140,6 +141,10 @@ class ClusterError(MigratorError):
 
 class MappingError(MigratorError):
     """The user's mapping can't be used, or fails on a row."""
+
+
+class RowUnmapped(MappingError):
+    """The mapping fails on one row, and on others or later versions of it may not."""
 
 
 class MappingErrors(MappingError):

@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from migrator.errors import DamageError, FencedError, MigratorError, PreflightError, ReplacedError, together
 from migrator.model.finding import Finding
 from migrator.model.ledger import Ledger
+from migrator.model.limits import SET_ASIDE
 from migrator.model.observed.observation import STANDING_BY
 from migrator.model.progress import Checkpoint
 from migrator.model.table import TableSchema
@@ -34,6 +35,7 @@ from migrator.run.apply.joined_job import JoinedJob, Manner
 from migrator.run.apply.leaders_folder import leaders_folder
 from migrator.run.apply.loop import ApplyLoop, OpenedTarget
 from migrator.run.apply.transform_job import Staging, TransformJob
+from migrator.run.apply.unmapped import UnmappedRows
 from migrator.run.beside import beside
 from migrator.run.capture.attempt import Anew, Attempt
 from migrator.run.capture.loop import CaptureLoop, SourcePorts
@@ -472,7 +474,10 @@ class Migration:
         for plan in row_wise.values():
             parts.kept.prove(plan)
         staging = None if parts.stager is None else Staging(parts.stager, limits.staging_rows, say)
-        return TransformJob(spark, row_wise, by_name, slots, staging, joined, parts.changes_only)
+        job = TransformJob(spark, row_wise, by_name, slots, staging, joined, parts.changes_only)
+        if limits.bad_rows == SET_ASIDE:
+            job.unmapped = UnmappedRows(spark, limits.bad_rows_per_table)
+        return job
 
     def _watch(self, stopping: Stopping, until: Until | None) -> None:
         """Stops the run when ``until`` holds or the lease is lost."""

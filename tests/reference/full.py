@@ -15,6 +15,7 @@ from migrator.model.progress import (
     Checkpoint,
     Filling,
     Mapped,
+    Parent,
     Phase,
     Remap,
     TableDump,
@@ -68,7 +69,19 @@ LEDGER = Checkpoint(
         ),
     ),
     filling=(Filling("item", 3, 60_000, 200_000),),
-    bad_rows=(BadRow("item", ("id",), ("7",), "0/7", 42, "too long", "id=7, name='a'", "test data"),),
+    bad_rows=(
+        BadRow(
+            "item",
+            ("id",),
+            ("7",),
+            "0/7",
+            42,
+            "too long",
+            "id=7, name='a'",
+            "test data",
+            Parent("part", ("id",), ("3",), True),
+        ),
+    ),
     remaps=(Remap("item", "item_migrator_next", Phase.FILLING),),
 )
 DOUBT = Doubt("item", (("7",),))

@@ -191,6 +191,8 @@ def _ledger() -> Iterator[str]:
         "identities": "per target which table it is (PostgreSQL: its number; MySQL, MariaDB: when it was made), and"
         " which the ledger is",
         "written": "targets that rows were written to",
+        "parents": "of rows set aside that wait for another one: their target and key, that row's table, columns and"
+        " values, and whether it came",
     }
     yield from ("### Checkpoint of a ledger", "", "A [checkpoint](#checkpoint), and:", "")
     known = frozenset(Checkpoint.__dataclass_fields__)

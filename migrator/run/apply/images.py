@@ -68,3 +68,12 @@ def _slices(rows: pa.Table) -> Iterator[pa.Table]:
     half = rows.num_rows // 2
     yield from _slices(rows.slice(0, half))
     yield from _slices(rows.slice(half))
+
+
+def all_images(plan: MappingPlan, batch: Batch) -> dict[str, pa.Table]:
+    """All images of a batch that a target's mapping reads, by source table: after, then before."""
+    return {
+        delta.schema.id.name: pa.concat_tables([delta.after, delta.before])
+        for delta in batch.deltas
+        if delta.schema.id.name in plan.reads
+    }

@@ -109,6 +109,7 @@ class AsideTarget(PassedOn):
     ) -> None:
         """Writes rows; again without those that the target refuses, until it takes all."""
         refused: Refused = {}
+        self._check_unmapped(rows)
         while True:
             self._still = still = StillBad(self._held, rows)
             try:
@@ -135,6 +136,20 @@ class AsideTarget(PassedOn):
         if due - self._told:
             self._came()
         self._told = due
+
+    def _check_unmapped(self, rows: tuple[TargetRows, ...]) -> None:
+        """Raises ``TargetError`` where more rows couldn't be mapped than may go aside."""
+        for part in rows:
+            if part.bad_rows:
+                last = part.bad_rows[-1]
+                refusal = RowRefused(
+                    "a row can't be mapped",
+                    table=str(part.table.id),
+                    key=last.key,
+                    cause=last.reason,
+                    remedy="correct the rows in the source, or the mapping",
+                )
+                self._check_room(part.table.id.name, refusal, StillBad(self._held, rows))
 
     def _orphaned(self, orphans: Sequence[Orphan]) -> tuple[BadRow, ...]:
         """The records of rows of one table that the target takes out. Raises ``TargetError`` where more go aside than

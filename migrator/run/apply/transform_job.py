@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from migrator.columnar.versions import widened
 from migrator.core.passes import FIRST
-from migrator.errors import CORRECTED_MAPPING, MappingError
+from migrator.errors import MappingError, RowUnmapped
 from migrator.model.progress import Checkpoint
 from migrator.model.requests.request import Doubt
 from migrator.model.table import TableId
@@ -25,9 +25,10 @@ from migrator.model.target import TargetTable
 from migrator.ports.eventlog import Batch
 from migrator.ports.target import StagedRows, Stager, TargetBatch, TargetRows
 from migrator.run.apply.emptied import emptied
-from migrator.run.apply.images import Images, pieces
+from migrator.run.apply.images import Images, Sides, all_images, pieces
 from migrator.run.apply.joined_job import JoinedJob
 from migrator.run.apply.spark_jobs import SPARK_ERRORS, SparkJobs, tried_twice
+from migrator.run.apply.unmapped import UnmappedRows, row_at_fault
 from transforms.analysis.plan import MappingPlan
 from transforms.casts import parsed, spark_type
 from transforms.cause import spark_cause
@@ -35,7 +36,6 @@ from transforms.on_spark.one_job import OneJob, share
 from transforms.on_spark.pipeline import (
     SIDE,
     arrow_frame,
-    failing_row,
     map_delta,
     map_rows,
     parquet_frame,
@@ -73,6 +73,8 @@ class TransformJob:
         changes_only: whether the targets have their rows already, as on the way back: a source table is dumped for
             a mirror then, and those rows aren't a row-wise target's. Mapped by a function that loses something they
             would overwrite rows that nobody has changed.
+
+    ``unmapped``: keeps the rows that a mapping fails on, where they are set aside; None: the first stops the run.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class TransformJob:
         joined: JoinedJob | None = None,
         changes_only: bool = False,
     ):
+        self.unmapped: UnmappedRows | None = None
         self._spark = spark
         self._changes_only = changes_only
         self._joined = joined
@@ -170,6 +173,8 @@ class TransformJob:
         affected = [
             plan for plan in self._plans.values() if touched & set(plan.reads) or plan.target.name in doubts
         ]
+        if self.unmapped is not None:
+            self.unmapped.forget()
         size = self._fill_slots(batch)
         chunks = {plan.target.name: self._jobs.start(partial(self._chunk, plan, batch)) for plan in affected}
         deltas = self._deltas(affected, batch, size)
@@ -178,10 +183,16 @@ class TransformJob:
             chunk, (before, after) = chunks[plan.target.name].result(), deltas[plan.target.name].result()
             doubted = doubts.get(plan.target.name)
             empty = emptied(plan, batch, known)
-            if empty or any(part is not None and part.num_rows for part in (chunk, before, after, doubted)):
+            bad = self.unmapped is not None and self.unmapped.met(plan.target.name)
+            if (
+                empty
+                or bad
+                or any(part is not None and part.num_rows for part in (chunk, before, after, doubted))
+            ):
                 table = self._tables[plan.target.name]
                 strict = chunk is None and doubted is None and _dumped(plan, known)
-                rows.append(TargetRows(table, chunk, before, after, strict, doubted=doubted, emptied=empty))
+                share = TargetRows(table, chunk, before, after, strict, doubted=doubted, emptied=empty)
+                rows.append(self.unmapped.aside(plan, share, batch) if bad and self.unmapped else share)
         joined = self._joined
         if joined is None:
             return TargetBatch(
@@ -243,7 +254,14 @@ class TransformJob:
         rows = map_rows(self._spark, plan, frames)
 
         def here() -> pa.Table:
-            return self._collect(plan, rows.toArrow, lambda: _read_files(paths))
+            try:
+                return self._collect(plan, rows.toArrow, lambda: _read_files(paths))
+            except RowUnmapped:
+                if self.unmapped is None:
+                    raise
+                return self.unmapped.spared(
+                    plan, _read_files(paths), partial(self._mapped, plan), dumped=True
+                )
 
         staging = self._staging
         if staging is not None and not batch.doubts and batch.chunk_rows >= staging.rows:
@@ -267,6 +285,8 @@ class TransformJob:
             parts, number = staged_parts(rows, stage)
         except SPARK_ERRORS as error:
             brought = here()
+            if self.unmapped is not None and self.unmapped.met(plan.target.name):
+                return brought  # they could, but for a row
             self._staging = None
             staging.say(f"executors can't load dump rows, the driver does: {spark_cause(error)}")
             return brought
@@ -312,16 +332,37 @@ class TransformJob:
         gone = None if self._images.both(name) else self._images.gone(plan, batch, laid_out)
         if not any(sides):
             return gone, None
-        if size:
-            alone = partial(standing.run, size)
-            job = alone if running is None else partial(share, plan.target.name, running, alone)
-            mapped = self._collect(plan, job, lambda: _images(plan, batch))
-        else:
-            mapped = pa.concat_tables([self._piece(plan, *piece) for piece in pieces(sides)])
+        try:
+            if size:
+                alone = partial(standing.run, size)
+                job = alone if running is None else partial(share, plan.target.name, running, alone)
+                mapped = self._collect(plan, job, lambda: all_images(plan, batch))
+            else:
+                mapped = pa.concat_tables([self._piece(plan, *piece) for piece in pieces(sides)])
+        except RowUnmapped:
+            if self.unmapped is None:
+                raise
+            return self._spared(self.unmapped, plan, sides, gone)
         side, rows = mapped[SIDE], mapped.drop_columns([SIDE])
         if not self._images.both(name):
             return gone, rows
         return rows.filter(pc.equal(side, 0)), rows.filter(pc.equal(side, 1))
+
+    def _spared(
+        self, unmapped: UnmappedRows, plan: MappingPlan, sides: Sides, gone: pa.Table | None
+    ) -> tuple[pa.Table | None, pa.Table | None]:
+        """The same as ``_delta`` without the rows that the mapping fails on."""
+        before, after = sides
+        if before:  # of these only keys are mapped
+            gone = pa.concat_tables(
+                [self._piece(plan, piece, {}).drop_columns([SIDE]) for piece, _ in pieces((before, {}))]
+            )
+        mapped = partial(self._mapped, plan)
+        there = [unmapped.spared(plan, piece, mapped, dumped=False) for _, piece in pieces(({}, after))]
+        return gone, pa.concat_tables(there) if there else None
+
+    def _mapped(self, plan: MappingPlan, tables: Mapping[str, pa.Table]) -> pa.Table:
+        return map_rows(self._spark, plan, self._frames(plan, tables)).toArrow()
 
     def _piece(
         self, plan: MappingPlan, before: Mapping[str, pa.Table], after: Mapping[str, pa.Table]
@@ -340,27 +381,7 @@ class TransformJob:
         return widened(rows, self._schemas[source])
 
     def _collect(self, plan: MappingPlan, job: Callable[[], pa.Table], rows: Any) -> pa.Table:
-        return tried_twice(plan, job, job, lambda: self._row_at_fault(plan, rows()))
-
-    def _row_at_fault(self, plan: MappingPlan, tables: Mapping[str, pa.Table]) -> MappingError | None:
-        """The error that names a row on which the mapping fails, if one row alone makes it fail."""
-        for name, rows in tables.items():
-            try:
-                found = failing_row(self._spark, plan, name, rows)
-            except SPARK_ERRORS:
-                return None  # the rows don't even get into Spark, so none can be told to be at fault
-            if found is not None:
-                schema = plan.schemas[name]
-                row = rows.slice(found.index, 1).to_pylist()[0]
-                key = ", ".join(f"{column}={row[column]!r}" for column in schema.key)
-                return MappingError(
-                    f"the mapping of target table {plan.target.name!r} fails on a row",
-                    where=f"{schema.id} with {key}; {plan.target.where()}",
-                    cause=found.cause,
-                    remedy="correct the row in the source, or the mapping; then start again: nothing was lost"
-                    f"{CORRECTED_MAPPING}",
-                )
-        return None
+        return tried_twice(plan, job, job, lambda: row_at_fault(self._spark, plan, rows()))
 
 
 def _first(batch: Batch, table: TableId) -> bool:
@@ -380,12 +401,4 @@ def _read_files(paths: Mapping[str, Sequence[Path]]) -> dict[str, pa.Table]:
     return {
         name: pa.concat_tables([pq.read_table(file) for file in files], promote_options="default")
         for name, files in paths.items()
-    }
-
-
-def _images(plan: MappingPlan, batch: Batch) -> dict[str, pa.Table]:
-    return {
-        delta.schema.id.name: pa.concat_tables([delta.after, delta.before])
-        for delta in batch.deltas
-        if delta.schema.id.name in plan.reads
     }

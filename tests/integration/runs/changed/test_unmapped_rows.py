@@ -1,0 +1,140 @@
+"""Source rows that the mapping fails on, set aside by their target keys in whole runs."""
+
+from __future__ import annotations
+
+import random
+import signal
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from migrator.config import project as configuration
+from migrator.errors import MappingError, TargetError
+from migrator.wiring.target import bad_rows
+from scenarios.bench.orders.old_schema import create
+from tests.integration import run_project
+from tests.integration.run_project import Project, scenario_database
+
+pytestmark = [pytest.mark.integration, pytest.mark.spark]
+WAYS = [("old_maria", "new_pg"), ("old_pg", "new_maria")]
+MAPPING = """
+from pyspark.sql import functions as F
+from transforms import Mapping
+
+mapping = Mapping()
+
+
+@F.udf("string")
+def shouted(text):
+    if text == "mute":
+        raise ValueError("nobody shouts this")
+    return text.upper()
+
+
+@mapping.target("said", key="id")
+def said(talk):
+    return talk.select("id", F.col("number").cast("int").alias("number"), shouted("words").alias("words"))
+
+
+@mapping.target("heard", key="id")
+def heard(talk):
+    return talk.select((KEY).alias("id"), "words")
+"""
+ROWS = 60
+BAD = ("number = 'none'", "number = '9999999999'", "number = '70000'", "words = 'mute'")
+"""What a cast, a number too large for int and for the column, and a function fail on."""
+
+
+@pytest.fixture
+def project(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession) -> Project:
+    """Talk, of which one target takes all, and the other what can be mapped."""
+    old, new = (request.getfixturevalue(name) for name in request.param)
+    create(scenario_database(old), 1)
+    made = run_project.make(tmp_path / "project", old, new)
+    old.execute("CREATE TABLE talk (id int PRIMARY KEY, number varchar(20), words varchar(20) NOT NULL)")
+    if old.kind == "postgresql":
+        old.execute("ALTER TABLE talk REPLICA IDENTITY FULL")
+    for key in range(1, ROWS + 1):
+        old.execute(f"INSERT INTO talk VALUES ({key}, '{key}', 'w{key}')")
+    new.execute(
+        "CREATE TABLE said (id int PRIMARY KEY, number smallint, words varchar(20) NOT NULL)",
+        "CREATE TABLE heard (id int PRIMARY KEY, words varchar(20) NOT NULL)",
+    )
+    (made.config.parent / "mapping.py").write_text(MAPPING.replace("KEY", "F.col('id')"))
+    made.config.write_text(made.config.read_text() + '\n[apply]\nbad_rows = "set_aside"\n')
+    return made
+
+
+def aside(project: Project) -> dict[int, str]:
+    return {int(one.key[0]): one.reason for one in bad_rows(configuration.load(project.config))}
+
+
+def holds(project: Project) -> None:
+    """All of both targets but what fails, by plain Python."""
+    talk = [
+        (int(one[0]), str(one[1]), str(one[2]))
+        for one in project.old.query("SELECT id, number, words FROM talk")
+    ]
+    good = [one for one in talk if one[1].isdigit() and int(one[1]) < 2**15 and one[2] != "mute"]
+    said = project.new.query("SELECT id, number, words FROM said ORDER BY id")
+    assert said == [(key, int(number), words.upper()) for key, number, words in sorted(good)]
+    heard = project.new.query("SELECT id, words FROM heard ORDER BY id")
+    assert heard == [(key, words) for key, _, words in sorted(talk)], "a target that takes them has them"
+    assert set(aside(project)) == {key for key, _, _ in talk} - {key for key, _, _ in good}
+
+
+@pytest.mark.parametrize("project", WAYS, indirect=True, ids=str)
+def test_rows_that_cannot_be_mapped_go_aside_by_their_keys_and_come_back(project: Project) -> None:
+    project.old.execute(*(f"UPDATE talk SET {bad} WHERE id = {key}" for key, bad in enumerate(BAD, 5)))
+    project.run_here()
+    holds(project)
+    assert "number" in aside(project)[7]
+    assert "nobody shouts this" in aside(project)[8]
+    project.old.execute(*(f"UPDATE talk SET {bad} WHERE id = {key}" for key, bad in enumerate(BAD, 15)))
+    project.old.execute("UPDATE talk SET number = '1' WHERE id = 5", "DELETE FROM talk WHERE id = 6")
+    project.old.execute("UPDATE talk SET number = '2', words = 'mute' WHERE id = 7")
+    project.run_here()
+    holds(project)
+    assert "nobody shouts this" in aside(project)[7], "the newest version is the one that is named"
+    project.old.execute("UPDATE talk SET number = '3', words = 'good'")
+    project.run_here()
+    holds(project)
+    assert aside(project) == {}
+
+
+@pytest.mark.parametrize("project", WAYS[:1], indirect=True, ids=str)
+def test_more_than_may_be_and_a_key_that_cannot_be_mapped_stop_by_name(project: Project) -> None:
+    config = project.config.read_text()
+    project.config.write_text(config + "bad_rows_per_table = 2\n")
+    project.old.execute("UPDATE talk SET words = 'mute' WHERE id < 4")
+    with pytest.raises((MappingError, TargetError), match="bad_rows_per_table"):
+        project.run_here()
+    project.config.write_text(config)
+    (project.config.parent / "mapping.py").write_text(MAPPING.replace("KEY", "F.col('number').cast('int')"))
+    project.old.execute("UPDATE talk SET number = 'none' WHERE id = 9")
+    with pytest.raises(MappingError, match=r"'heard' fails on a row; .*id=9") as stopped:
+        project.run_here()
+    assert "correct the row in the source, or the mapping" in stopped.value.remedy
+    assert project.new.query("SELECT count(*) FROM heard") == [(0,)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("project", WAYS, indirect=True, ids=str)
+def test_killed_at_any_point_exactly_the_rows_that_fail_are_aside(project: Project) -> None:
+    drawn, killed = random.Random(3), 0
+    for point in ("target.merged", "target.moved", "apply.mapped", "target.committed"):
+        for key in drawn.sample(range(1, ROWS), 6):
+            project.old.execute(
+                f"UPDATE talk SET {drawn.choice((*BAD, BAD[0], 'number = 4'))} WHERE id = {key}"
+            )
+        project.old.execute(
+            f"UPDATE talk SET words = 'good', number = '5' WHERE id = {drawn.randint(1, ROWS)}"
+        )
+        process = project.process("run", "--until", "caught-up", crash_at=f"{point}:{drawn.randint(1, 2)}")
+        output, _ = process.communicate(timeout=240)
+        assert process.returncode in (0, -signal.SIGKILL), output
+        killed += process.returncode != 0
+        project.run_here()
+        holds(project)
+    assert killed, "no point was reached"
