@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from migrator.columnar.shown import shown
-from migrator.model.progress import BadRow
+from migrator.model.progress import BadRow, Checkpoint
 from migrator.model.target import TargetColumn, TargetTable
 
 _ROW_TEXT = 1000
@@ -214,6 +214,11 @@ class StillBad:
         for one in rows:
             self.see(one)
             yield one
+
+    def left(self, checkpoint: Checkpoint) -> tuple[BadRow, ...]:
+        """Returns the same of those targets that the mapping still makes, as far as a ledger's checkpoint says."""
+        targets = None if checkpoint.mapped is None else {one.target for one in checkpoint.mapped}
+        return tuple(one for one in self.found() if targets is None or one.target in targets)
 
     def found(self) -> tuple[BadRow, ...]:
         """Returns the rows that are set aside, as far as rows have passed: those of before, then the new ones."""

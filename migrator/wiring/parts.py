@@ -203,7 +203,8 @@ def _retried(
 ) -> str:
     """Has source rows of rows set aside dumped again, parents first; in words, what is too much for that."""
     again = parts(settings, master, conf, partial(load_applied, settings))
-    steps = repair_steps(again, wanted_of(rows), ENGINES[settings.target.kind].exact_texts)[::-1]
+    wanted = wanted_of([one for one in rows if one.target in again.mapping])
+    steps = repair_steps(again, wanted, ENGINES[settings.target.kind].exact_texts)[::-1]
     little = [step for step in steps if step.work <= MOST_ROWS]
     for step in little:
         if step.way is Way.REMAP:

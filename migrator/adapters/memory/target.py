@@ -140,7 +140,7 @@ class MemoryTarget:
             for table, keys in changed.items():
                 _store(database.rows.setdefault(table, {}), keys)
             held = () if ledger.checkpoint is None else ledger.checkpoint.bad_rows
-            checkpoint = replace(batch.checkpoint, bad_rows=StillBad(held, batch.rows).found())
+            checkpoint = replace(batch.checkpoint, bad_rows=StillBad(held, batch.rows).left(batch.checkpoint))
             database.ledger = Ledger(
                 ledger.migration, self._epoch, batch.segment, checkpoint, identity(batch.link)
             )

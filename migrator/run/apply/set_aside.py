@@ -96,6 +96,7 @@ class AsideTarget(PassedOn):
             batch.joined,
             lambda rows, joined: self._target.apply(replace(batch, rows=rows, joined=joined)),
         )
+        self._held = self._still.left(batch.checkpoint)
 
     def fill(self, piece: Joined) -> None:
         """See the port, but that rows may go aside. Raises ``TargetError`` where more would than may."""

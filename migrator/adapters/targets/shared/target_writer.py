@@ -291,7 +291,9 @@ class TargetWriter(ABC, Generic[SessionT, StructureT, PreparedT]):
         self._check_unchanged(session)
         self._step("target.merged")
         remaps = known.remaps if known is not None else ()  # a command may have asked for one meanwhile
-        checkpoint = replace(batch.checkpoint, filling=filling, bad_rows=aside.found(), remaps=remaps)
+        checkpoint = replace(
+            batch.checkpoint, filling=filling, bad_rows=aside.left(batch.checkpoint), remaps=remaps
+        )
         self._ledger.move(session, self._migration, batch.segment, checkpoint, segment_id)
         self._step("target.moved")
         self._check_whole(session)

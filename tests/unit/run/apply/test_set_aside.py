@@ -17,7 +17,7 @@ from migrator.columnar.bad_rows import StillBad, key_texts, set_aside, stored_te
 from migrator.errors import RowRefused, TargetError
 from migrator.model.limits import SET_ASIDE, ApplyLimits
 from migrator.model.position import Position
-from migrator.model.progress import BadRow, Checkpoint, Parent
+from migrator.model.progress import BadRow, Checkpoint, Mapped, Parent
 from migrator.model.table import TableId
 from migrator.model.target import TargetColumn, TargetTable
 from migrator.ports.mirror import Mirror
@@ -333,6 +333,17 @@ def test_stored_values_have_the_texts_of_mapped_ones_or_none() -> None:
     for spark, native in (("double", "double precision"), ("string", "character(9)"), ("string", "jsonb")):
         odd = replace(table_of_kinds, columns=(TargetColumn("n", spark, native, False, False, False),))
         assert stored_texts(odd, ["n"], ["1"]) is None, "two texts may stand for one value"
+
+
+def test_rows_of_a_target_that_left_the_mapping_are_forgotten_with_the_next_batch() -> None:
+    bench = Bench()
+    bench.apply(chunk=[(1, "bad"), (2, "good")])
+    rows = TargetRows(ITEM, None, None, table([(3, "c")]), False)
+    for number, left in ((2, ["1"]), (3, [])):
+        mapped = Mapped("item" if left else "other", "s", "", ())
+        place = Checkpoint(Position(number, str(number)), mapped=(mapped,))
+        bench.target.apply(TargetBatch(number, place, (rows,)))
+        assert list(bench.aside()) == left
 
 
 def test_rows_that_wait_for_each_other_can_be_tried_again_and_no_others() -> None:
