@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, LiteralString, Protocol
 
 import psycopg
 from psycopg import sql
@@ -23,6 +23,7 @@ _EVERY_S = 1.0
 _RETRY_S = 0.2
 _MESSAGES_A_PEEK = 100_000
 _FINAL_TRIES = 50
+_GENERATED: LiteralString = " WITH (publish_generated_columns = stored)"
 
 
 class TransactionTaker(Protocol):
@@ -92,7 +93,10 @@ class SlotRecorder:
                     sql.Identifier(published.schema, published.table) for published in self._tables
                 )
                 name = sql.Identifier(self._name)
-                connection.execute(sql.SQL("CREATE PUBLICATION {} FOR TABLE {}").format(name, tables))
+                # Else the server refuses the application's own UPDATE and DELETE on a table that computes columns.
+                whole: LiteralString = "" if connection.info.server_version < 180_000 else _GENERATED
+                statement = sql.SQL("CREATE PUBLICATION {} FOR TABLE {}{}")
+                connection.execute(statement.format(name, tables, sql.SQL(whole)))
                 lasting = sql.SQL(", failover => true" if self._failover else "")
                 created = sql.SQL("SELECT pg_create_logical_replication_slot(%s, 'pgoutput'{})").format(
                     lasting

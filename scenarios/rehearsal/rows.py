@@ -1,19 +1,22 @@
 """Rows made up for tables: values by type, drawn under a seed. Pure; the server says whether it takes them.
 
-A value is drawn from what its type allows and, where a CHECK of the table names constants, from those and their
-neighbours as well. Keys and other unique columns count up. Texts, dates and numbers are passed as text: each server
-reads them as the column's type.
+A value is drawn from what its type allows and, where a CHECK of the table names constants, bounds or a pattern, from
+those as well; what a CHECK surely refuses (``constraints``) is drawn again. Keys and other unique columns count up.
+Texts, dates and numbers are passed as text: each server reads them as the column's type.
 """
 
 from __future__ import annotations
 
+import math
 import random
 import re
 import struct
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import date, timedelta
 
+from scenarios.rehearsal.constraints.conditions import fits, of_table
+from scenarios.rehearsal.constraints.patterns import made
 from scenarios.rehearsal.tables import Column, Table
 
 _WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "harbour", "island", "juniper")
@@ -23,6 +26,7 @@ _TEXTS = re.compile(r"'((?:[^']|'')*)'")
 _LENGTH = re.compile(r"\((\d+)(?:,\s*(-?\d+))?\)")
 _LIMITS = {"smallint": 32_000, "tinyint": 120, "mediumint": 8_000_000, "year": 2_150, "int2": 32_000}
 _BINARY = ("bytea", "binary", "varbinary", "blob")
+_TRIES = 40
 _FEW = 5
 """Digits before the point of a made number, unless the type has fewer."""
 
@@ -67,28 +71,50 @@ class RowMaker:
             if column.name in parents:
                 found[column.name] = parents[column.name]
             elif column.name in apart:
-                found[column.name] = self.unique(column, number)
+                found[column.name] = self.unique(column, number, table)
             elif column.nullable and nulls and self._dice.random() < 0.2:
                 found[column.name] = None
             else:
-                found[column.name] = self.value_or_null(column, table.checks)
+                found[column.name] = self.value_or_null(column, table)
+        free = found.keys() - parents.keys() - apart
+        return self.fitted(table, found, free, lambda column: self.value_or_null(column, table))
+
+    def fitted(
+        self, table: Table, row: Mapping[str, object], free: Collection[str], draw: Callable[[Column], object]
+    ) -> dict[str, object]:
+        """The row with other values in ``free`` columns, drawn until no CHECK surely refuses it; the last draw where
+        none does."""
+        found, conditions = dict(row), of_table(table)
+        for _ in range(_TRIES):
+            wrong = {name for one in conditions if one.refuses(found) for name in one.columns}
+            again = [one for one in table.columns if one.name in wrong and one.name in free]
+            if not again:
+                break
+            found |= {column.name: draw(column) for column in again}
         return found
 
-    def value_or_null(self, column: Column, checks: tuple[str, ...] = ()) -> object:
-        """Any value of the column's type; NULL for a type that isn't known, where that is allowed."""
+    def value_or_null(self, column: Column, table: Table) -> object:
+        """Any value of the column's type that no CHECK of it alone surely refuses; NULL for a type that isn't known,
+        where that is allowed."""
         try:
-            return self.value(column, checks)
+            for _ in range(_TRIES):
+                value = self.value(column, table)
+                if fits(table, column.name, value):
+                    break
+            return value
         except CannotMake:
             if column.nullable:
                 return None
             raise
 
-    def unique(self, column: Column, number: int) -> object:
-        """A value that no other number has."""
+    def unique(self, column: Column, number: int, table: Table) -> object:
+        """A value that no other number has; where a CHECK wants a pattern, one that hardly any has."""
         count = number + 1 + self._spread
         kind = kind_of(column)
+        if kind == "text" and (text := _patterned(column, table, random.Random(f"{column.name}/{count}"))):
+            return text
         if column.chosen or kind == "boolean":
-            return self.value(column)
+            return self.value(column, table)
         if kind == "number":
             most = largest(column)
             if count > most:
@@ -105,15 +131,21 @@ class RowMaker:
             return f"{day}" if kind == "date" else f"{day} {count % 24:02}:{count % 60:02}:00"
         if kind == "binary":
             return count.to_bytes(max(min(longest(column, 8), 8), 1), "big")
-        return self.value(column)
+        return self.value(column, table)
 
-    def value(self, column: Column, checks: tuple[str, ...] = ()) -> object:
+    def value(self, column: Column, table: Table) -> object:
         """Any value of the column's type. Raises ``CannotMake``."""
         dice = self._dice
         if column.chosen:
             return dice.choice(column.chosen)
         kind = kind_of(column)
-        about = [check for check in checks if re.search(rf"\b{re.escape(column.name)}\b", check)]
+        if kind == "text" and (text := _patterned(column, table, dice)):
+            return text
+        if kind in ("number", "float") and dice.random() < 0.5:
+            between = _between(column, table, dice)
+            if between is not None:
+                return between
+        about = [check for check in table.checks if re.search(rf"\b{re.escape(column.name)}\b", check)]
         if about and dice.random() < 0.8:
             named = self._named(kind, about)
             if named is not None:
@@ -137,6 +169,35 @@ class RowMaker:
             if texts:
                 return self._dice.choice(texts)
         return None
+
+
+def _patterned(column: Column, table: Table, dice: random.Random) -> str:
+    """A text of the pattern that a CHECK wants of a column, "" where it wants none."""
+    for pattern in (text for one in of_table(table) for text in one.patterns.get(column.name, ())):
+        for _ in range(_TRIES):
+            text = made(pattern, dice)
+            if text and len(text) <= longest(column, 10**9):
+                return text
+    return ""
+
+
+def _between(column: Column, table: Table, dice: random.Random) -> str | None:
+    """A whole number between the bounds that CHECKs name of a column; None where they name none."""
+    conditions = of_table(table)
+    least = [
+        float(one) for found in conditions for one in found.least.get(column.name, ()) if _is_number(one)
+    ]
+    most = [float(one) for found in conditions for one in found.most.get(column.name, ()) if _is_number(one)]
+    if not least and not most:
+        return None
+    room = min(largest(column), 10**_FEW - 1)
+    low = math.ceil(max(least)) if least else min(math.floor(min(most)) - room, 0)
+    high = math.floor(min(most)) if most else max(low + 1, room)
+    return str(dice.randint(low, high)) if low <= high else None
+
+
+def _is_number(text: str) -> bool:
+    return _NUMBERS.fullmatch(text) is not None
 
 
 def kind_of(column: Column) -> str:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from scenarios.chaos.writes.awkward import awkward
 from scenarios.chaos.writes.changes import Change, Transaction, Values
 from scenarios.chaos.writes.rows_known import Known, unique_sets
 from scenarios.chaos.writes.weights import Weights
+from scenarios.rehearsal.constraints.conditions import fits, of_table
 from scenarios.rehearsal.rows import CannotMake, RowMaker
 from scenarios.rehearsal.tables import Column, Table
 
@@ -147,6 +148,7 @@ class Stream:
                 else (None if name in loose and self._dice.random() < _NULLS else value)
                 for name, value in row.items()
             }
+            row = self._fitted(table, row, fixed)
             if not self._known.is_taken(table, row):
                 return Change("insert", table.name, {}, row)
         raise CannotMake(f"{table.name}: no combination of its unique columns is free")
@@ -173,6 +175,11 @@ class Stream:
         drawn = self._dice.sample(columns, self._dice.randint(1, min(3, len(columns))))
         unique = {name for names in unique_sets(table) for name in names}
         linked = {name for one in table.foreign_keys for name in one.columns}
+        # All columns of a CHECK at once: what others have written to a shared row isn't known here.
+        beside = {
+            name for one in of_table(table) if one.columns & {of.name for of in drawn} for name in one.columns
+        }
+        drawn += [one for one in columns if one.name in beside - linked - unique and one not in drawn]
         parents = self._parents(table, {}, shared_only=not own) if linked else {}
         found: dict[str, object] = {}
         for column in drawn:
@@ -182,9 +189,14 @@ class Stream:
                 found[column.name] = None
             elif column.name in unique:
                 self._count += 1
-                found[column.name] = self._maker.unique(column, self._client + self._clients * self._count)
+                found[column.name] = self._maker.unique(
+                    column, self._client + self._clients * self._count, table
+                )
             else:
                 found[column.name] = self._value(table, column)
+        whole = {**row, **found}
+        fitted = self._fitted(table, whole, whole.keys() - {one.name for one in columns} | linked | unique)
+        found |= {name: value for name, value in fitted.items() if value != whole[name]}
         if fixed & found.keys() or self._known.is_taken(
             table, {**row, **found} if unique & found.keys() else {}
         ):
@@ -214,7 +226,7 @@ class Stream:
             return []
         self._count += 1
         number = self._client + self._clients * self._count
-        fresh = {moved[-1].name: self._maker.unique(moved[-1], number)}
+        fresh = {moved[-1].name: self._maker.unique(moved[-1], number, table)}
         if self._known.is_taken(table, {**{name: row[name] for name in table.key}, **fresh}):
             return []
         return [Change("update", table.name, {name: row[name] for name in table.key}, fresh)]
@@ -230,6 +242,7 @@ class Stream:
             for name in table.written()
             if name in row
         }
+        fresh = self._fitted(table, fresh, fixed)
         return [Change("delete", table.name, key, {}), Change("insert", table.name, {}, fresh)]
 
     def _parents(
@@ -275,8 +288,13 @@ class Stream:
         good = self._good.get((table.name, column.name))
         if good and self._dice.random() < _GOOD:
             return self._dice.choice(good)
-        found = awkward(column) if self._dice.random() < self._weights.awkward else ()
-        return self._dice.choice(found) if found else self._maker.value_or_null(column, table.checks)
+        odd = awkward(column) if self._dice.random() < self._weights.awkward else ()
+        found = [value for value in odd if fits(table, column.name, value)]
+        return self._dice.choice(found) if found else self._maker.value_or_null(column, table)
+
+    def _fitted(self, table: Table, row: Values, fixed: Collection[str]) -> dict[str, object]:
+        """The row, drawn again where a CHECK of several columns surely refuses it; ``fixed`` columns stay."""
+        return self._maker.fitted(table, row, row.keys() - fixed, lambda column: self._value(table, column))
 
     def _note_good(self, table: Table, row: Values) -> None:
         """Keeps values that checks, and types without values of our own, have let pass."""

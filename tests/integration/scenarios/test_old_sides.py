@@ -13,7 +13,8 @@ from migrator.errors import ConfigError
 from scenarios.chaos import given_rows, old_sides, shadow
 from scenarios.chaos.shadow import Shadow
 from scenarios.faults.session import execute, query
-from scenarios.recording.whole_rows import Committed, RowChange
+from scenarios.recording.clock import RunClock
+from scenarios.recording.whole_rows import Committed, PostgresRows, RowChange
 from scenarios.rehearsal import schema
 from tests.integration.run_project import scenario_database
 from tests.servers import Database
@@ -109,3 +110,20 @@ def test_the_log_done_again_gives_the_rows_of_its_place(request: pytest.FixtureR
     finally:
         again.close()
         execute(database, [f'DROP DATABASE "{copy.database}"'])
+
+
+def test_a_table_that_computes_columns_is_written_beside_the_recorder(old_pg: Database) -> None:
+    """From PostgreSQL 18 on a publication without them has the server refuse UPDATE and DELETE of the application."""
+    old_pg.execute(
+        "CREATE TABLE stay (id int PRIMARY KEY, days int, nights int GENERATED ALWAYS AS (days - 1) STORED)",
+        "ALTER TABLE stay REPLICA IDENTITY FULL",
+        "INSERT INTO stay VALUES (1, 3)",
+    )
+    recorder = PostgresRows(scenario_database(old_pg), ["stay"], RunClock.started_now())
+    recorder.start()
+    try:
+        old_pg.execute("UPDATE stay SET days = 4", "DELETE FROM stay")
+    finally:
+        recorder.stop()
+    changes = [change for one in recorder.rows.transactions for change in one.changes]
+    assert [change.before and change.before["days"] for change in changes] == ["3", "4"]

@@ -52,7 +52,7 @@ def test_constants_of_checks_are_drawn() -> None:
 
 def test_a_type_that_is_not_known_is_named() -> None:
     with pytest.raises(CannotMake, match="shape polygon"):
-        RowMaker(1).value(Column("shape", "polygon", nullable=False))
+        RowMaker(1).value(Column("shape", "polygon", nullable=False), Table("odd", (), ()))
     loose = Table("odd", (Column("shape", "polygon", nullable=True),), ())
     assert RowMaker(1).row(loose, 1, {}) == {"shape": None}
 
