@@ -38,6 +38,8 @@ class ControlDialect:
         busy, forbidden: the driver's codes for a lock that wasn't had in time, and for a right that is missing.
         may_use, may_create: queries whether the role may make tables in the schema, and the schema; empty where only
             trying tells.
+        any_table: query for a row if the names without a schema find a table that isn't the tool's, or Alembic's.
+        dump: the program that writes a database's structure down, with its options.
         remedies: statements that let a role make the tables of a source, and of a target: of role and database, and
             of whether the tables' schema is there.
     """
@@ -59,6 +61,8 @@ class ControlDialect:
     forbidden: frozenset[str | int]
     may_use: str
     may_create: str
+    any_table: str
+    dump: str
     remedies: tuple[Remedy, Remedy]
 
 
@@ -101,6 +105,9 @@ _MYSQL = ControlDialect(
     forbidden=frozenset({1044, 1142, 1143, 1227, 1370, 1410, 1419}),
     may_use="",
     may_create="",
+    any_table="SELECT 1 FROM information_schema.tables WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE'"
+    " AND table_name <> 'alembic_version' AND table_name NOT LIKE 'migrator%' LIMIT 1",
+    dump="mysqldump --no-data --routines",
     remedies=(_remedy_on_source, _remedy_on_target),
 )
 DIALECTS: Mapping[str, ControlDialect] = {
@@ -122,6 +129,10 @@ DIALECTS: Mapping[str, ControlDialect] = {
         forbidden=frozenset({"42501"}),
         may_use="SELECT has_schema_privilege('migrator', 'CREATE') AND has_schema_privilege('migrator', 'USAGE')",
         may_create="SELECT has_database_privilege(current_database(), 'CREATE')",
+        any_table="SELECT 1 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
+        " WHERE n.nspname = ANY (pg_catalog.current_schemas(false)) AND n.nspname !~ '^migrator'"
+        " AND c.relkind IN ('r', 'p') AND c.relname <> 'alembic_version' LIMIT 1",
+        dump="pg_dump -s --no-owner --no-privileges",
         remedies=(_remedy_of_owner, _remedy_of_owner),
     ),
     "mysql": _MYSQL,

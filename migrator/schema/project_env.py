@@ -15,6 +15,9 @@ from sqlalchemy import Connection
 
 from migrator.connections.postgres.session import REVISIONS
 from migrator.schema.engines import as_engine
+from migrator.schema.found_tables import run_on_empty
+
+__all__ = ["run", "run_on_empty"]
 
 
 def run() -> None:

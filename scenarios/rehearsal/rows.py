@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Mapping
 from datetime import date, timedelta
 
 from scenarios.rehearsal.constraints.conditions import fits, of_table
-from scenarios.rehearsal.constraints.patterns import made
+from scenarios.rehearsal.constraints.patterns import drawn_from
 from scenarios.rehearsal.tables import Column, Table
 
 _WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "harbour", "island", "juniper")
@@ -175,7 +175,7 @@ def _patterned(column: Column, table: Table, dice: random.Random) -> str:
     """A text of the pattern that a CHECK wants of a column, "" where it wants none."""
     for pattern in (text for one in of_table(table) for text in one.patterns.get(column.name, ())):
         for _ in range(_TRIES):
-            text = made(pattern, dice)
+            text = drawn_from(pattern, dice)
             if text and len(text) <= longest(column, 10**9):
                 return text
     return ""

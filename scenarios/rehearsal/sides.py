@@ -21,11 +21,11 @@ from migrator.embedded.postgres import EmbeddedPostgres
 from migrator.embedded.server import EmbeddedServer
 from migrator.errors import ConfigError
 from migrator.model.grants import Grants
+from migrator.schema.sql_text import Script, Statement, script
 from migrator.wiring import parts as wiring
 from scenarios.database import Connection, Cursor, Database
 from scenarios.faults.session import execute, query
 from scenarios.rehearsal.copied import PASSWORD, SUPERUSERS, Wanted
-from scenarios.rehearsal.sql_text import Script, Statement, script
 from scenarios.rehearsal.tables import Table
 
 APPLICATION = "rehearsal_application"

@@ -212,6 +212,7 @@ NAMES_KINDS = {
     # words that are no kinds
     "migrator/embedded/": "names of packages, programs and users",
     "migrator/schema/engines.py": "SQLAlchemy's drivers, one of which needs a listener",
+    "migrator/schema/sql_text.py": "forms of dumps",
     "migrator/schema/versions/": "SQLAlchemy's dialects; revisions stay as they are",
 }
 

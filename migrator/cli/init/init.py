@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -18,6 +19,7 @@ from migrator.config.engines import ENGINES, EXAMPLE, EngineFacts, kind_of_schem
 from migrator.config.project import NAME
 from migrator.errors import ConfigError
 from migrator.own_modules import own
+from migrator.schema.dialects import DIALECTS
 from migrator.wiring.reflection import Reflected, reflected
 from transforms.analysis.matched import Matched, guessed, matched, same_name
 
@@ -140,7 +142,19 @@ def init(
             opened.write(text)
         click.echo(f"wrote {path}")
     _ignore(folder / ".gitignore", _template("gitignore.txt"))
+    if target_url is not None:
+        click.echo(_dump_to_write(folder, new.kind, new.database))
     click.echo(f"next: edit these files, then `cd {folder}`, `migrator schema upgrade`, `migrator check`")
+
+
+def _dump_to_write(folder: Path, kind: str, database: str) -> str:
+    """The command that writes the new structure down, for whoever has no access to the new database."""
+    command = DIALECTS[kind].dump
+    file = (folder / _REVISION).with_suffix(".sql")
+    return (
+        f"to write: {command} {shlex.quote(database)} > {shlex.quote(str(file))}, with the new server's address:"
+        " rehearsals, tests under hazards and incidents make the new tables from it"
+    )
 
 
 def _refuse_beside_reverse(*others: str | None) -> None:

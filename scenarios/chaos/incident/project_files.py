@@ -40,7 +40,7 @@ def code(project: Wanted) -> tuple[dict[str, str], list[str]]:
     mapping = root / project.text("migration", "mapping", "mapping.py")
     revisions = root / project.text("migration", "alembic", "alembic")
     files = dict.fromkeys(_of(mapping.parent, ("*.py", "*.sql")), mapping.parent)
-    files |= dict.fromkeys(_of(revisions, ("*.py", "versions/*.py")), revisions.parent)
+    files |= dict.fromkeys(_of(revisions, ("*.py", "versions/*.py", "versions/*.sql")), revisions.parent)
     if project.reverse:
         files[root / project.reverse] = root
     found, left, size = dict[str, str](), list[str](), 0

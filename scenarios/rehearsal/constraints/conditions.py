@@ -252,7 +252,7 @@ class _Parser:
         raise _Unreadable
 
     def _inside(self) -> tuple[_Reads, str]:
-        """What stands in parentheses; a column that stands there alone keeps its name."""
+        """The inside of parentheses; a column that stands there alone keeps its name."""
         place = self._place
         try:
             reads, name = self._operand()

@@ -29,7 +29,7 @@ def python_pattern(pattern: str) -> str:
     return _POSIX.sub(lambda found: re.escape(_CLASSES.get(found[1], "")), pattern)
 
 
-def made(pattern: str, dice: random.Random) -> str | None:
+def drawn_from(pattern: str, dice: random.Random) -> str | None:
     """A text that matches the pattern; None for a pattern that can't be read."""
     try:
         maker = _Maker(python_pattern(pattern), dice)

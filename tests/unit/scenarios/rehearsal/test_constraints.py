@@ -8,7 +8,7 @@ from datetime import date
 import pytest
 
 from scenarios.rehearsal.constraints.conditions import of_table, read
-from scenarios.rehearsal.constraints.patterns import made
+from scenarios.rehearsal.constraints.patterns import drawn_from
 from scenarios.rehearsal.rows import RowMaker
 from scenarios.rehearsal.tables import Column, Table
 
@@ -59,14 +59,14 @@ def test_only_what_is_surely_broken_is_refused(check: str, row: dict[str, object
     ],
 )
 def test_texts_of_a_pattern_differ(pattern: str) -> None:
-    drawn = [made(pattern, random.Random(seed)) for seed in range(20)]
+    drawn = [drawn_from(pattern, random.Random(seed)) for seed in range(20)]
     assert None not in drawn
     assert len(set(drawn)) > 10
 
 
 @pytest.mark.parametrize("pattern", ["^(?=a)b", r"\p{L}", "^[a", "(a"])
 def test_a_pattern_that_cannot_be_read_makes_nothing(pattern: str) -> None:
-    assert made(pattern, random.Random(1)) is None
+    assert drawn_from(pattern, random.Random(1)) is None
 
 
 RENTAL = Table(

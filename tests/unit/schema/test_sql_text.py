@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from migrator.errors import ConfigError
-from scenarios.rehearsal.sql_text import script
+from migrator.schema.sql_text import script
 
 PG_DUMP = r"""
 --

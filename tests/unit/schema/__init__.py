@@ -1,0 +1,1 @@
+"""The tables that the tool makes, and those of users."""
