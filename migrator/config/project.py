@@ -40,13 +40,15 @@ class SparkSettings:
     """Spark master URL and ``spark.*`` options, passed through.
 
     On a cluster: ``py_files`` are shipped to executors beside the tool and the mapping's modules; ``wait_s`` is how
-    long to wait for the first executor.
+    long to wait for the first executor. ``keep_classes``: whether Spark leaves an archive of its classes at its end;
+    it stands in no file.
     """
 
     master: str = "local[*]"
     conf: Mapping[str, str] = field(default_factory=dict)
     py_files: tuple[Path, ...] = ()
     wait_s: float = 60.0
+    keep_classes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,14 +14,20 @@ from migrator.embedded.java import java_home
 from migrator.own_modules import own
 from migrator.wiring.source_engines import SOURCE_ENGINES
 from migrator.wiring.target_engines import TARGET_ENGINES
+from transforms.on_spark.class_archive import class_archive
 from transforms.on_spark.executors import check_executors, count_executors
 from transforms.on_spark.one_task import on_executor
-from transforms.on_spark.session import is_cluster, running_session, spark_session, stop_session
+from transforms.on_spark.session import running_session, spark_session, stop_session, training
+from transforms.on_spark.session_settings import is_cluster
 from transforms.on_spark.shipping import mapping_modules, package_code, ship
 
 _MODULES = ("pyarrow", own("transforms.on_spark.staged"), own("verify.tables.compare.json_text"))
 _READ_LIMIT_S = 60.0
 """Seconds for one chunk, waiting for a slot included; then the driver reads it. A read should take less than one."""
+
+
+_KEPT_S = 120.0
+"""Seconds for a JVM to write down its classes when it ends; on an idle machine it takes a few."""
 
 
 def spark(
@@ -33,14 +39,17 @@ def spark(
     Raises ``ClusterError`` if they can't, ``ConfigError``, ``MigratorError``.
     """
     where = master or settings.spark.master
-    before = running_session()
+    before, options = running_session(), {**settings.spark.conf, **(conf or {})}
+    home = None if before is not None else java_home()  # asking costs a process; a start leaves JAVA_HOME
+    archive = None if home is None else class_archive(home, options)
+    trains = "" if archive is None or not settings.spark.keep_classes else archive.training()
     session = spark_session(
         master=where,
-        conf={**settings.spark.conf, **(conf or {})},
-        java_home=None
-        if before is not None
-        else java_home(),  # asking costs a process; a start leaves JAVA_HOME
+        conf=options,
+        java_home=home,
         log_path=settings.state / "spark.log",
+        java_options=trains or ("" if archive is None else archive.options()),
+        trained=archive if trains else None,
     )
     if session is not before and is_cluster(where):
         try:
@@ -49,6 +58,12 @@ def spark(
             stop_session()
             raise
     return session
+
+
+def keep_classes() -> None:
+    """Ends a session that was started with ``keep_classes``, so that its classes are there for later starts."""
+    if training():
+        stop_session(_KEPT_S)
 
 
 def surroundings(settings: Settings, conf: Mapping[str, str] | None = None) -> str:

@@ -29,37 +29,19 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from migrator.errors import ConfigError, MigratorError
-from migrator.own_modules import own
 from transforms.cause import spark_cause
 from transforms.on_spark.apart import handlers_kept, started_apart
-from transforms.on_spark.surroundings import EXECUTORS, pin_jvm, pin_process
+from transforms.on_spark.class_archive import ClassArchive
+from transforms.on_spark.session_settings import session_settings
+from transforms.on_spark.surroundings import pin_jvm, pin_process
 from transforms.on_spark.unstarted import last_line, remedy_for
 
 _EXIT_S = 20.0
 _DYING_S = 10.0
 """Seconds that a JVM gets to exit after its connections have broken."""
-_HEAP_MAX_BYTES = 3 << 30
-_HEAP_MIN_BYTES = 512 << 20
-_PAGE = "4m"
-"""The size of the pages of memory that Spark's hash tables take. Spark's default is 64 MiB for each broadcast, even
-of few rows. A joined batch has several broadcasts, and their memory is free only after a garbage collection."""
 _LOG_END_BYTES = 1 << 20
 """An overflown stack is printed with its innermost 1,024 calls."""
 _UNCAUGHT = re.compile(r"SparkUncaughtExceptionHandler: .*Uncaught exception in thread .*\n(.{1,500})")
-_ONE_PROCESS = re.compile(r"local(\[.*\])?")
-
-# Other values of these change what rows mean, so they are not open to configuration.
-_FIXED = {
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.ansi.enabled": "true",
-    "spark.sql.timestampType": "TIMESTAMP_LTZ",
-    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
-    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
-    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
-    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    **EXECUTORS,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +51,7 @@ class _Running:
     conf: tuple[tuple[str, str], ...]
     log_path: Path
     log_begins_at: int
+    trained: ClassArchive | None
 
 
 _lock = threading.Lock()
@@ -76,7 +59,13 @@ _running: _Running | None = None
 
 
 def spark_session(
-    *, master: str = "local[*]", conf: Mapping[str, str], java_home: Path | None, log_path: Path
+    *,
+    master: str = "local[*]",
+    conf: Mapping[str, str],
+    java_home: Path | None,
+    log_path: Path,
+    java_options: str = "",
+    trained: ClassArchive | None = None,
 ) -> SparkSession:
     """Returns this process's Spark session, starting Spark on the first call, and again where its JVM has ended.
 
@@ -86,6 +75,8 @@ def spark_session(
         conf: settings named ``spark.*``; they win over our defaults.
         java_home: runtime to use; None leaves the choice to ``JAVA_HOME`` and ``PATH``.
         log_path: file that takes everything the JVM prints; its folder also holds Spark's (empty) warehouse.
+        java_options: of the JVM, before those of ``conf``.
+        trained: the archive of classes that the JVM leaves at its end by ``java_options``; None: it leaves none.
 
     Raises:
         ConfigError: a setting that is not Spark's, or one that would change what rows mean.
@@ -106,19 +97,15 @@ def spark_session(
                 )
             return _running.session
         log_begins_at = log_path.stat().st_size if log_path.is_file() else 0
-        session = _start(_settings(master, conf, log_path), java_home, log_path)
-        _running = _Running(session, master, wanted, log_path, log_begins_at)
+        settings = session_settings(master, conf, log_path, java_options)
+        session = _start(settings, java_home, log_path)
+        _running = _Running(session, master, wanted, log_path, log_begins_at, trained)
         return _running.session
 
 
 def _differing(wanted: tuple[tuple[str, str], ...], running: tuple[tuple[str, str], ...]) -> str:
     """The names of settings that differ. Values aren't shown, because one may be a secret."""
     return ", ".join(sorted({name for name, _ in set(wanted) ^ set(running)})) or "none"
-
-
-def is_cluster(master: str) -> bool:
-    """Tells whether tasks run in other processes than the driver's JVM, on this machine or others."""
-    return _ONE_PROCESS.fullmatch(master) is None
 
 
 def running_session() -> SparkSession | None:
@@ -137,13 +124,18 @@ def small_session() -> SparkSession:
     )
 
 
+def training() -> bool:
+    """Tells whether the JVM that runs leaves an archive of its classes when it is given time to end."""
+    return _running is not None and _running.trained is not None
+
+
 def stop_session(exit_s: float = _EXIT_S) -> None:
     """Stops Spark and waits ``exit_s`` for its JVM to exit, or ends it. Does nothing when Spark doesn't run."""
     global _running
     with _lock:
         if _running is None:
             return
-        gateway = SparkContext._gateway
+        gateway, trained = SparkContext._gateway, _running.trained
         _stop(_running.session)
         _running = None
         if gateway is None:
@@ -159,6 +151,8 @@ def stop_session(exit_s: float = _EXIT_S) -> None:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+        if trained is not None:
+            trained.adopt(whole=process.returncode >= 0)
 
 
 def _stop(session: SparkSession) -> None:
@@ -254,62 +248,6 @@ def _jvm_exit_code(timeout_s: float) -> int | None:
         return process.wait(timeout_s)
     except subprocess.TimeoutExpired:
         return None
-
-
-def heap_bytes(memory_bytes: int) -> int:
-    """The JVM heap for a machine of that much memory: a quarter of it, between 512 MiB and 3 GiB."""
-    return max(_HEAP_MIN_BYTES, min(_HEAP_MAX_BYTES, memory_bytes // 4))
-
-
-def _settings(master: str, conf: Mapping[str, str], log_path: Path) -> SparkConf:
-    wrong = [name for name in conf if not name.startswith("spark.")]
-    changed = [name for name, value in _FIXED.items() if conf.get(name, value).lower() != value.lower()]
-    if wrong or changed:
-        raise ConfigError(
-            "Spark settings that can't be used",
-            where=", ".join(wrong + changed),
-            cause="a setting must start with `spark.`"
-            if wrong
-            else "another value would change what rows mean",
-            remedy="remove them"
-            if wrong
-            else f"remove them, or set {', '.join(f'{k}={_FIXED[k]}' for k in changed)}",
-        )
-    cores = str(len(os.sched_getaffinity(0)))
-    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    defaults = {
-        "spark.app.name": "migrator",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        # Spark remembers plans and metrics for a page that isn't there: 1,000 of them fill the heap of a long run.
-        "spark.sql.ui.retainedExecutions": "10",
-        "spark.ui.retainedJobs": "50",
-        "spark.ui.retainedStages": "50",
-        "spark.log.level": "WARN",
-        "spark.driver.memory": f"{heap_bytes(memory_bytes) >> 20}m",
-        "spark.buffer.pageSize": _PAGE,
-        "spark.sql.shuffle.partitions": cores,
-        "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
-        # Code of 100 operators is kept otherwise: the plans of twenty joined targets have more.
-        "spark.sql.codegen.cache.maxEntries": "2000",
-        "spark.sql.catalogImplementation": "in-memory",
-        "spark.sql.warehouse.dir": str(log_path.resolve().parent / "spark-warehouse"),
-        # Each call of a mapping would first tell the JVM where in Python it stands, by nine calls more. That is for
-        # the context of an error message, which ``spark_cause`` leaves out; so is the JVM's look at its own stack.
-        "spark.python.sql.dataFrameDebugging.enabled": "false",
-        "spark.sql.dataFrameQueryContext.enabled": "false",
-        "spark.sql.execution.arrow.pyspark.enabled": "true",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
-    }
-    if master.startswith("local"):
-        defaults |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    if not is_cluster(master):
-        defaults["spark.default.parallelism"] = cores  # a cluster's is what its executors have
-        defaults["spark.python.daemon.module"] = own("migrator.worker_daemon")
-        defaults["spark.executorEnv.PYTHONSAFEPATH"] = "1"  # a user's json.py must not hide Python's
-    settings = SparkConf(loadDefaults=False)
-    settings.setAll(list({**defaults, **conf, **_FIXED, "spark.master": master}.items()))
-    return settings
 
 
 def _silence_python_side() -> None:

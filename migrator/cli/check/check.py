@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import click
@@ -37,9 +37,11 @@ from migrator.wiring import parts as wiring
 from migrator.wiring import target as wiring_target
 from migrator.wiring.half_reset import refuse_half
 from migrator.wiring.in_force import load_applied
+from migrator.wiring.spark import keep_classes
 from transforms.analysis.plan import MappingPlan
 from transforms.load import read_mapping
 from transforms.on_spark.explained import grain, links
+from transforms.on_spark.session import training
 
 GRAIN_ROWS = 200
 """Number of rows of its table of which the grains are tried, unless somebody says otherwise."""
@@ -93,8 +95,10 @@ def check(project: OnSpark, grain_rows: int, value_seconds: float, rows: int, as
     Some rows of each table, and those that the source suspects, are mapped and tried by the target.
     With --reverse rows of the old tables are mapped there and back: what comes back otherwise is named by column.
     """
+    settings = project.settings
+    kept = replace(settings, spark=replace(settings.spark, keep_classes=True))
     items = []
-    for item in _items(project, Amounts(grain_rows, value_seconds, rows)):
+    for item in _items(replace(project, settings=kept), Amounts(grain_rows, value_seconds, rows)):
         items.append(item)
         if not as_json:
             print_item(item)
@@ -103,6 +107,9 @@ def check(project: OnSpark, grain_rows: int, value_seconds: float, rows: int, as
         click.echo(json.dumps(document(project.settings.name, items, code), indent=2))
     else:
         click.echo(f"{count(items, Outcome.REFUSES)} refusal(s), {count(items, Outcome.WARNING)} warning(s)")
+    if training():
+        say("keeping Spark's classes for quicker starts, once on this machine")
+        keep_classes()
     return code
 
 

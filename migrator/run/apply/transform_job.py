@@ -40,7 +40,8 @@ from transforms.on_spark.pipeline import (
     map_rows,
     parquet_frame,
 )
-from transforms.on_spark.session import is_cluster, named_jvm_end
+from transforms.on_spark.session import named_jvm_end
+from transforms.on_spark.session_settings import is_cluster
 from transforms.on_spark.staged import staged_parts
 from transforms.on_spark.standing import SLOT_BYTES, Slots, StandingMapping
 

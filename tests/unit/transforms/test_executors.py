@@ -14,7 +14,7 @@ from scenarios.faults.process_tree import oom_score
 from tests.unit.config.test_config import GOOD
 from transforms.on_spark.executor_probe import look
 from transforms.on_spark.one_task import on_executor
-from transforms.on_spark.session import is_cluster
+from transforms.on_spark.session_settings import is_cluster
 from transforms.on_spark.shipping import mapping_modules
 
 PASSWORDS = {"SOURCE_PASSWORD": "secret"}

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from migrator.errors import ConfigError
-from transforms.on_spark.session import _settings, heap_bytes
+from transforms.on_spark.session_settings import heap_bytes, session_settings
 
 
 def settings(conf: dict[str, str], master: str = "local[2]") -> dict[str, str]:
-    return dict(_settings(master, conf, Path("/tmp/x/spark.log")).getAll())
+    return dict(session_settings(master, conf, Path("/tmp/x/spark.log")).getAll())
 
 
 def test_heap_is_a_quarter_of_the_machine_within_bounds() -> None:
