@@ -194,8 +194,8 @@ class World:
         self._recorder.look()
 
     def _refused(self, process: Process, error: MigratorError) -> None:
-        """A start that an edited mapping, or another table, ended: its operator empties the tables, asks for their
-        rows, or does neither.
+        """A start that an edited mapping, or another table, ended: its operator asks for the rows, empties the tables
+        then, or does neither.
 
         The next start finds what the operator left undone. In the drain the operator does both, for the mapping is
         the original one again.
@@ -207,16 +207,14 @@ class World:
             return
         names = refused[1].split(", ")
         self.refusals.append(error.what)
-        emptied, asked = (
-            self._draining or self._doing.below(2) == 0,
-            self._draining or self._doing.below(2) == 0,
-        )
-        for name in names if emptied else ():
-            self._shared.empty(name)
+        asked = self._draining or self._doing.below(2) == 0
+        emptied = asked and (self._draining or self._doing.below(2) == 0)
         if asked:
             plans = [analysed(AS_ALWAYS)[name] for name in names]
             tables = tuple(dict.fromkeys(schema.id for plan in plans for schema in plan.schemas.values()))
             self.requests.update(lambda book: book.start(tables, WHOLE))
+        for name in names if emptied else ():
+            self._shared.empty(name)
         self._source.notes.append(
             f"{process.name}: refused {refused[1]}; emptied {emptied}, asked for {asked}"
         )

@@ -89,14 +89,15 @@ def _beside(found: Sequence[Incomplete]) -> str:
 
 
 def _anew(found: Sequence[Incomplete], tables: Sequence[TableId]) -> str:
-    """Returns how they get all rows by the mapping as it is now."""
-    asking = (
-        f", ask for the rows: migrator dump start {' '.join(f'--table {table.name}' for table in tables)}"
-    )
+    """Returns how they get all rows by the mapping as it is now.
+
+    Rows are asked for before any is removed: whoever stops between, and puts the mapping back, loses none.
+    """
+    asking = f"ask for the rows: migrator dump start {' '.join(f'--table {table.name}' for table in tables)}; then "
     emptied = [one.target for one in found if not one.joined]
     which = f"{'tables' if len(emptied) > 1 else 'table'} ({', '.join(emptied)})"
     parts = [
-        *([f"empty the {which}{asking if tables else ''}"] if emptied else []),
+        *([f"{asking if tables else ''}empty the {which}"] if emptied else []),
         *(
             f"have {one.target} derived anew from the mirror, in one transaction: migrator remap {one.target}"
             " --reason '...'"

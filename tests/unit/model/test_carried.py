@@ -136,7 +136,10 @@ def test_a_changed_mapping_needs_all_rows_anew_and_one_that_is_put_back_none() -
     target.run(a=(T,), b=(T,))
     target.mapped["b"] = "2"
     remedy = target.refuses("target table b", a=(T,), b=(T,))
-    assert "empty the table (b), ask for the rows: migrator dump start --table t; then start again" in remedy
+    assert (
+        "ask for the rows: migrator dump start --table t; then empty the table (b); then start again"
+        in remedy
+    )
     assert "migrator run --accept-mapping b" in remedy
     target.run(a=(T,))
     target.mapped["b"] = "1"
@@ -254,7 +257,7 @@ def test_all_targets_that_differ_are_named_at_once_and_in_what() -> None:
     assert caught.value.where == "target tables b, c"
     assert "of b differ: a filter, a join that wasn't there; of c differ: a filter" in caught.value.cause
     assert "--accept-mapping b --accept-mapping c --reason" in caught.value.remedy
-    assert "empty the tables (b, c), ask for the rows: migrator dump start --table t --table u;" in (
+    assert "ask for the rows: migrator dump start --table t --table u; then empty the tables (b, c);" in (
         caught.value.remedy
     )
     assert (target.kept, target.forgotten) == ([], []), "nothing is done yet"
@@ -289,7 +292,10 @@ def test_a_joined_target_is_derived_anew_only_where_somebody_asked_for_it() -> N
     with pytest.raises(MappingError) as caught:
         target.begin(b=(T,), c=(U,), j=(T,))
     assert caught.value.where == "target tables b, c, j"
-    assert "migrator dump start --table t --table u; have j derived anew" in caught.value.remedy
+    assert (
+        "migrator dump start --table t --table u; then empty the tables (b, c); have j derived anew"
+        in caught.value.remedy
+    )
     target.accepted = frozenset("bcj")
     target.begin(b=(T,), c=(U,), j=(T,))
     assert target.forgotten == []

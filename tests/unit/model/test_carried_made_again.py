@@ -33,7 +33,10 @@ def test_a_target_that_was_made_again_is_refused_until_its_rows_were_asked_for()
         with pytest.raises(TargetError, match=ANOTHER) as caught:
             target.begin(**EVERY)
         assert caught.value.where == "target table b"
-        assert "ask for the rows: migrator dump start --table t; then start again" in caught.value.remedy
+        assert (
+            "ask for the rows: migrator dump start --table t; then empty the table (b); then start"
+            in caught.value.remedy
+        )
     name = target.ask(T)
     target.run(empty=True, **EVERY)
     assert target.checkpoint is not None

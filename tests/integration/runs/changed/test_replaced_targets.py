@@ -120,9 +120,11 @@ def refused_and_followed(project: Project) -> None:
             project.run_here()
         assert caught.value.where == "target table late"
     remedy = caught.value.remedy
-    assert remedy.startswith("empty the table (late), ask for the rows: migrator dump start --table orders;")
-    project.new.execute("DELETE FROM late")
+    assert remedy.startswith(
+        "ask for the rows: migrator dump start --table orders; then empty the table (late);"
+    )
     assert project.command("dump", "start", "--table", "orders") == 0
+    project.new.execute("DELETE FROM late")
     project.old.execute("UPDATE orders SET customer = customer + 1 WHERE id % 3 = 0")
     project.run_here()
     assert right(project)
