@@ -12,14 +12,11 @@ from migrator.errors import CORRECTED_MAPPING, SchemaError
 from migrator.model.table import Column, TableId, TableSchema
 
 
-def extends(newer: TableSchema, older: TableSchema) -> bool:
-    """Tells whether ``newer`` is ``older`` with columns added only, at any place: same key, same logical types."""
-    types = {column.name: column.type for column in newer.columns}
-    return (
-        newer.id == older.id
-        and newer.key == older.key
-        and all(types.get(column.name) == column.type for column in older.columns)
-    )
+def alike(newer: TableSchema, older: TableSchema) -> bool:
+    """Tells whether rows of both schemas hold the same: same key, same columns of the same logical types, at any
+    place."""
+    types, before = ({column.name: column.type for column in one.columns} for one in (newer, older))
+    return newer.id == older.id and newer.key == older.key and types == before
 
 
 def same_key(newer: TableSchema, older: TableSchema) -> bool:
@@ -38,14 +35,14 @@ def misfits(schema: TableSchema, found: TableSchema) -> list[str]:
 def unite_images(parts: Sequence[tuple[TableSchema, pa.Table]]) -> tuple[TableSchema, pa.Table]:
     """Log images of one table in log order, under their schemas, as one table in the newest schema.
 
-    Where each schema extends the one before it (``extends``), columns that an older one doesn't have are NULL. Else
-    the newest one is taken without the columns that some rows lack or have under another type: whoever reads such a
-    column has to notice. All must have the ``same_key``; ``ValueError`` otherwise.
+    Where they aren't ``alike``, the newest one is taken without the columns that some rows lack or have under another
+    type: whoever reads such a column has to notice. Nor is a column that was added NULL in rows of before: its
+    default is in the source's rows, and not in the log. All must have the ``same_key``; ``ValueError`` otherwise.
     """
     newest = parts[-1][0]
     if not all(same_key(newest, schema) for schema, _ in parts):
         raise ValueError(f"the row schemas of {newest.id} have different keys")
-    if not all(extends(newer, older) for (older, _), (newer, _) in pairwise(parts)):
+    if not all(alike(newer, older) for (older, _), (newer, _) in pairwise(parts)):
         newest = newest.without({name for schema, _ in parts for name in misfits(newest, schema)})
     return newest, pa.concat_tables([_images_in(newest, schema, rows) for schema, rows in parts])
 
@@ -78,7 +75,7 @@ def not_captured(table: TableId, columns: Sequence[str]) -> SchemaError:
         where=f"column {', '.join(columns)}",
         cause="they were captured before the column was added to the source, or while it was kept from us, by a"
         " column list of the publication",
-        remedy="if it was added: take it out of the mapping until the event log is applied, then put it back and"
-        " verify; else take the list away and start anew (docs/how-to/start-anew.md)"
+        remedy="if it was added: take it out of the mapping, let `migrator run --until caught-up` end, put it back,"
+        " do as the next start says, and verify; else take the list away and start anew (docs/how-to/start-anew.md)"
         f"{CORRECTED_MAPPING}",
     )

@@ -14,7 +14,7 @@ import pyarrow as pa
 from migrator.columnar.emptied import taken_in
 from migrator.columnar.netting import net_images
 from migrator.columnar.segment_rows import check_layout
-from migrator.columnar.versions import extends, same_key, unite_images
+from migrator.columnar.versions import alike, same_key, unite_images
 from migrator.errors import EventLogError, FencedError
 from migrator.model.segment import FileKind, Link, Manifest, SegmentFile
 from migrator.model.table import TableId, TableSchema
@@ -201,7 +201,7 @@ class MemoryBatchReader:
                     break
                 raise mixed(number)
             schemas = [file.schema for file in manifest.files if file.kind is FileKind.LOG]
-            if not _extend(newest, schemas, same_key if not ready else extends):
+            if not _extend(newest, schemas, same_key if not ready else alike):
                 if not ready:
                     raise _gone(number, "a table changed its key within a transaction")
                 break

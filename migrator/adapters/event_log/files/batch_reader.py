@@ -25,7 +25,7 @@ from migrator.adapters.event_log.files.places import first_needed
 from migrator.adapters.event_log.files.sequence import Sequence
 from migrator.columnar.emptied import taken_in
 from migrator.columnar.netting import net_images
-from migrator.columnar.versions import extends, same_key, unite_images
+from migrator.columnar.versions import alike, same_key, unite_images
 from migrator.errors import DamageError, EventLogError
 from migrator.model.lineage import follows
 from migrator.model.segment import FileKind, Link, Manifest, SegmentFile
@@ -295,7 +295,7 @@ def _admit(newest: dict[TableId, TableSchema], manifest: Manifest, at_any_price:
     for file in manifest.files:
         if file.kind is FileKind.LOG:
             before = newest.get(file.schema.id)
-            if before is not None and not extends(file.schema, before):
+            if before is not None and not alike(file.schema, before):
                 if not at_any_price:
                     return False
                 if not same_key(file.schema, before):
