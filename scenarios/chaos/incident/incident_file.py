@@ -7,6 +7,7 @@ import io
 import json
 import platform
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -28,6 +29,10 @@ PROJECT = "project/"
 _TIME = (1980, 1, 1, 0, 0, 0)
 MOST_BYTES = 1 << 28
 """Characters that the parts have at most together; four times as many bytes are unpacked at most."""
+_DAMAGED = (
+    OSError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError,  # RuntimeError: a way to pack that isn't known
+    KeyError, TypeError, ValueError, AttributeError,
+)  # fmt: skip
 _PACKAGES = ("dbmigrator", "pyspark", "pyarrow", "psycopg", "pymysql", "mysql-replication")
 PARTS: Mapping[str, str] = {
     STRUCTURE: "tables of the old side: columns with types, keys, foreign keys",
@@ -131,7 +136,7 @@ def unpacked(file: Path) -> Incident:
         raise ConfigError(
             "this incident is of a newer version", where=str(file), cause=str(error), remedy=NEWER
         ) from error
-    except (OSError, zipfile.BadZipFile, KeyError, TypeError, ValueError, AttributeError) as error:
+    except _DAMAGED as error:
         raise ConfigError(
             "this is no incident that can be read",
             where=str(file),
@@ -159,7 +164,7 @@ def _content(file: Path) -> dict[str, bytes]:
         unsafe = [
             one.filename
             for one in members
-            if one.filename.startswith("/") or ".." in Path(one.filename).parts or "\\" in one.filename
+            if not {"", ".", ".."}.isdisjoint(one.filename.split("/")) or "\\" in one.filename
         ]
         if unsafe:
             raise ValueError(f"a part has a name that leads out of a folder: {unsafe[0]}")

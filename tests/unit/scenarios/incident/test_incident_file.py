@@ -56,6 +56,7 @@ def test_the_manifest_names_every_part_with_its_content(tmp_path: Path) -> None:
         ("history/start.jsonl", b"{}\n", "was changed"),
         ("more.txt", b"", "aren't those of its manifest"),
         ("../outside", b"", "leads out of a folder"),
+        ("project//outside", b"", "leads out of a folder"),
         (MANIFEST, b'{"format": 99}', "newer version"),
         (MANIFEST, b"[]", "no incident"),
     ],
@@ -65,6 +66,17 @@ def test_a_file_that_was_changed_is_refused(tmp_path: Path, name: str, data: byt
     changed(file, name, data)
     with pytest.raises(ConfigError, match=said):
         unpacked(file)
+
+
+def test_a_flipped_bit_is_refused_or_changes_nothing(tmp_path: Path) -> None:
+    file, whole, refused = tmp_path / "x.zip", packed(INCIDENT), 0
+    for place in range(0, len(whole), 3):
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << place % 8]) + whole[place + 1 :])
+        try:
+            assert packed(unpacked(file)) == whole
+        except ConfigError:
+            refused += 1
+    assert refused > len(whole) // 6
 
 
 def test_what_is_no_zip_is_refused(tmp_path: Path) -> None:
