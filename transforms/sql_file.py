@@ -49,6 +49,11 @@ class Head:
         return [word.strip() for word in self.one(name).split(",") if word.strip()]
 
 
+def holds_mapping(text: str) -> bool:
+    """Tells whether a line of a ``.sql`` file begins a mapping."""
+    return any((found := _ENTRY.fullmatch(line)) and found["name"] in BEGINS for line in text.splitlines())
+
+
 def add_queries(mapping: Mapping, files: Sequence[Path], spark: Callable[[], SparkSession]) -> list[Path]:
     """Adds the mappings of ``.sql`` files; returns the files that hold none.
 

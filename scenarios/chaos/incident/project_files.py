@@ -10,6 +10,7 @@ from typing import Any
 from migrator.config.secret import concerns_secret
 from scenarios.rehearsal.copied import SUPERUSERS, Document, Wanted
 from scenarios.toml_text import toml_text
+from transforms.sql_file import holds_mapping
 
 MOST_BYTES = 4 << 20
 """Bytes of code that are taken at most."""
@@ -50,6 +51,11 @@ def code(project: Wanted) -> tuple[dict[str, str], list[str]]:
             text = file.read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             left.append(f"{name}: {type(error).__name__}")
+            continue
+        if file.parent == mapping.parent and file.suffix == ".sql" and not holds_mapping(text):
+            left.append(
+                f"{name}: no line of it says `-- target:`"
+            )  # a dump, perhaps with rows of the application
             continue
         size += len(text.encode())
         if size > MOST_BYTES:

@@ -14,7 +14,7 @@ from migrator.adapters.event_log.files.manifest_file import read_manifest
 from migrator.adapters.event_log.files.segment_writer import FileSegmentWriter
 from migrator.errors import ConfigError, MigratorError
 from migrator.model.segment import Manifest
-from scenarios.chaos.incident import event_log
+from scenarios.chaos.incident import event_log, project_files
 from scenarios.chaos.incident.collect import Wish, collected
 from scenarios.chaos.incident.incident_file import packed, unpacked
 from scenarios.chaos.incident.project_files import names_of_places, without_addresses
@@ -268,3 +268,17 @@ def test_code_keeps_names_that_may_be_variables(tmp_path: Path) -> None:
     names = names_of_places(copied.wanted(project(tmp_path)))
     text = without_addresses("warehouse = 1  # of db7.internal.example", names)
     assert text.startswith("warehouse = 1  # of place")
+
+
+def test_a_dump_beside_the_mapping_is_not_code(tmp_path: Path) -> None:
+    """Values that code mentions stay under pseudonyms: rows that somebody added to a dump must not be among them."""
+    config = project(tmp_path)
+    (tmp_path / "schema.sql").write_text(
+        "CREATE TABLE item (id int);\nINSERT INTO item VALUES ('Wilhelmina')"
+    )
+    (tmp_path / "more.sql").write_text("-- target: other\n-- key: id\nSELECT id FROM item")
+    (tmp_path / "alembic" / "versions").mkdir(parents=True)
+    (tmp_path / "alembic" / "versions" / "0001_new_schema.sql").write_text("CREATE TABLE thing (id int)")
+    found, left = project_files.code(copied.wanted(config))
+    assert set(found) == {"mapping.py", "more.sql", "alembic/versions/0001_new_schema.sql"}
+    assert left == ["schema.sql: no line of it says `-- target:`"]
