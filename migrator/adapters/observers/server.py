@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import hmac
 import http.server
+import io
 import socket
 import socketserver
 import ssl
 import threading
+import time
 from collections.abc import Callable
 from http import HTTPMethod, HTTPStatus
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from migrator.adapters.observers.live_page import MOST_BYTES, Answer, LivePage, answer, refusal
 from migrator.adapters.observers.metrics import CONTENT_TYPE, exposition
 from migrator.errors import ConfigError
 from migrator.model.observed.listening import Listening, is_loopback
 from migrator.model.observed.observation import DUMPING, FILLING, LEADER, STANDING_BY, STREAMING, Observation
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 _TIMEOUT_S = 5.0
 _AT_ONCE = 8
@@ -151,10 +156,38 @@ class _Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
         """Nothing: a client that went away is no affair of the run's."""
 
 
+class _InTime(io.RawIOBase):
+    """The bytes that a client sends, up to the time by which its whole request must be here.
+
+    ``readinto`` raises ``TimeoutError``.
+    """
+
+    def __init__(self, connection: socket.socket):
+        super().__init__()
+        self._connection, self._ends = connection, time.monotonic() + _TIMEOUT_S
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        """See ``io.RawIOBase``."""
+        left = self._ends - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("the request took too long")
+        self._connection.settimeout(left)
+        return self._connection.recv_into(buffer)
+
+
 class _Handler(http.server.BaseHTTPRequestHandler):
     server: _Server
     server_version, sys_version = "migrator", ""
     timeout = _TIMEOUT_S
+
+    def setup(self) -> None:
+        """Reads no request longer than its time: whoever sends it byte by byte keeps nobody's place."""
+        super().setup()
+        self.rfile = io.BufferedReader(_InTime(self.connection))
 
     def do_GET(self) -> None:
         """Answers a question."""
@@ -232,6 +265,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         return name != listening.host.lower() and not is_loopback(name)
 
     def _answer(self, found: Answer, **headers: str) -> None:
+        self.connection.settimeout(_TIMEOUT_S)
         self.send_response(found.status)
         self.send_header("Content-Type", found.kind)
         self.send_header("Content-Length", str(len(found.body)))

@@ -6,12 +6,15 @@ import http.client
 import json
 import socket
 import ssl
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from migrator.adapters.observers import server
 from migrator.adapters.observers.server import ObserverServer
 from migrator.errors import ConfigError
 from migrator.model.observed.listening import Listening
@@ -111,6 +114,34 @@ def test_a_client_that_says_nothing_keeps_nobody_waiting_and_many_are_refused(as
         assert silent[-1].recv(1) == b"", "it is closed at once"
     finally:
         for one in silent:
+            one.close()
+
+
+def test_a_request_that_is_sent_byte_by_byte_keeps_no_place(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each byte would begin the time anew, and a probe of /healthz would find all places taken for good."""
+    monkeypatch.setattr(server, "_TIMEOUT_S", 0.5)
+    slow = [socket.create_connection(("127.0.0.1", asked.server.port), timeout=10) for _ in range(8)]
+    done = threading.Event()
+
+    def drip() -> None:
+        for one in slow:
+            one.sendall(b"GET /metrics HTTP/1.0\r\nX: ")
+        while not done.wait(0.05):
+            for one in slow:
+                with suppress(OSError):
+                    one.sendall(b"x")
+
+    thread = threading.Thread(target=drip)
+    thread.start()
+    try:
+        assert all(one.recv(1) == b"" for one in slow), "closed, though it has more to say"
+        assert asked.get("/healthz")[0] == 200
+    finally:
+        done.set()
+        thread.join()
+        for one in slow:
             one.close()
 
 
