@@ -190,7 +190,7 @@ class Target(Protocol):
         ...
 
     def set_orphans_aside(self, orphans: OrphansAside) -> None:
-        """From now on rows whose foreign key points at a row that isn't there are taken out, not refused."""
+        """Has rows whose foreign key points at a row that isn't there taken out from now on, not refused."""
         ...
 
     def close(self) -> None:

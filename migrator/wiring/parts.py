@@ -114,11 +114,7 @@ def parts(
     surrogates = {mapped.name: dict(mapped.surrogates) for mapped in loaded if mapped.surrogates}
     surrogates |= {beside_name(name): surrogates[name] for name in loaded.nexts if name in surrogates}
     writer, stager = target_writer(settings, step)
-    retries = Retries(
-        partial(wiring_target.bad_rows, settings),
-        partial(_retried, settings, master, conf),
-        requests(settings),
-    )
+    retries = _retries(settings, master, conf)
     writer = with_rows_aside(writer, settings.apply, step, retries.came)
     if has_way_back(settings):
         listed = ChangedKeysFiles(settings.changed_keys())
@@ -196,6 +192,11 @@ def _check_doubts(
         request,
         ENGINES[settings.target.kind].exact_texts,
     )
+
+
+def _retries(settings: Settings, master: str | None, conf: MappingType[str, str] | None) -> Retries:
+    rows = partial(wiring_target.bad_rows, settings)
+    return Retries(rows, partial(_retried, settings, master, conf), requests(settings))
 
 
 def _retried(

@@ -228,7 +228,7 @@ KINDS = (
         (
             LIVE + "runs/test_bad_rows.py::test_bad_rows_from_the_first_dump_to_the_hand_over",
             LIVE + "runs/test_bad_rows.py::test_more_than_may_be_stops_and_the_remedy_goes_on",
-            LIVE + "runs/test_bad_rows.py::test_tied_tables_are_refused_by_name_and_the_remedy_goes_on",
+            LIVE + "runs/changed/test_children_aside.py::test_children_go_with_their_parent_and_come_back",
         ),
     ),
     Kind(

@@ -72,7 +72,7 @@ class AsideTarget(PassedOn):
         self._held: tuple[BadRow, ...] = ()
         self._still = StillBad(())
         self._in_run = 0
-        self._told: set[tuple[str, KeyText, int]] = set()
+        self._announced: set[tuple[str, KeyText, int]] = set()
         self._place = _Place()
         target.set_orphans_aside(OrphansAside(limits.bad_rows_per_table, self._orphaned))
 
@@ -134,9 +134,9 @@ class AsideTarget(PassedOn):
             for one in self._held
             if one.parent is not None and one.parent.came
         }
-        if due - self._told:
+        if due - self._announced:
             self._came()
-        self._told = due
+        self._announced = due
 
     def _check_unmapped(self, rows: tuple[TargetRows, ...]) -> None:
         """Raises ``TargetError`` where more rows couldn't be mapped than may go aside."""
@@ -165,7 +165,7 @@ class AsideTarget(PassedOn):
             table=str(table.id),
             key=orphans[-1].key,
             cause=records[-1].reason,
-            remedy="mend the rows that they point at",
+            remedy="correct the rows in the source that they point at",
         )
         self._check_room(table.id.name, refusal, self._still)
         return records

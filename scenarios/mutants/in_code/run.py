@@ -54,7 +54,10 @@ RUN = (
         ("a later version that fits leaves the record", "one.key not in self._named[one.target]", "True"),
         ("a delete leaves the record", "parts = (here(rows.chunk), rows.before, rows.after,", "parts = (here(rows.chunk), None, rows.after,"),
         ("a table that is emptied keeps its records", "one.target not in self._emptied and", "True and"),
-        ("what was refused leaves no record", "return (*kept, *self.new)", "return tuple(kept)"),
+        ("rows of a target that left the mapping stay aside", "if targets is None or one.target in targets", "if True"),
+        ("rows that wait for each other wait for ever", "if one.parent is not None and (one.target, one.key) in waiting", "if False"),
+        ("a text that may stand for another value names a row", "if kind is None or text is None:", "if text is None:"),
+        ("what was refused leaves no record", "*map(self._looked_at, kept), *self.new)", "*map(self._looked_at, kept),)"),
         ("a target that is filled anew keeps its records", "if rows.emptied or rows.replaces:", "if rows.emptied:"),
         ("the old row of a bad one is kept", "if not vanishes and not rows.replaces:", "if False:"),
         ("a dump row that was deleted since goes aside", "if dumped and (logged or vanishes):", "if dumped and logged:"),
@@ -66,7 +69,7 @@ RUN = (
     ),
     *mutants_of(
         "migrator/adapters/memory/target.py", _ASIDE,
-        ("records are written apart from the rows", "replace(batch.checkpoint, bad_rows=StillBad(held, batch.rows).found())", "batch.checkpoint"),
+        ("records are written apart from the rows", "replace(batch.checkpoint, bad_rows=StillBad(held, batch.rows).left(batch.checkpoint))", "batch.checkpoint"),
     ),
     *mutants_of(
         "migrator/run/apply/set_aside.py", _ASIDE,
@@ -78,7 +81,6 @@ RUN = (
         ("a joined row that isn't mapped again is forgotten", "for refusal in missing.values():", "for refusal in ():"),
         ("a joined row is tried for ever", "if joined is None or refusal.key in keys:", "if joined is None:"),
         ("joined rows leave no record", "still.see(part)", "pass"),
-        ("tied tables are let in", "tied = {table.id.name for table in tables if table.references}", "tied = set()"),
         ("staged rows are brought in the transaction", "_here(rows) if rows.table.id.name in known else rows", "rows"),
         ("stop sets rows aside", "if limits.bad_rows == SET_ASIDE else target", "if limits.bad_rows else target"),
     ),

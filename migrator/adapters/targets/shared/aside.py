@@ -11,7 +11,7 @@ from migrator.ports.target import Orphan, OrphansAside, TargetBatch
 
 
 class Aside(StillBad):
-    """What the ledger says of rows set aside once the transaction is committed."""
+    """The rows that the ledger names as set aside once the transaction is committed."""
 
     def seen(self, batch: TargetBatch) -> TargetBatch:
         """The same batch, whose joined rows are seen when they come."""

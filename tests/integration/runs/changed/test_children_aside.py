@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from migrator.config import project as configuration
-from migrator.wiring.coordination import requests
+from migrator.wiring.coordination import look
 from migrator.wiring.target import bad_rows
 from scenarios.bench.orders.old_schema import create
 from tests.integration import run_project
@@ -125,7 +125,7 @@ def holds(project: Project, settled: bool = False) -> None:
 
 
 @pytest.mark.parametrize("project", WAYS[1:3], indirect=True, ids=str)
-def test_children_go_with_their_parent_and_come_back_after_it_by_themselves(project: Project) -> None:
+def test_children_go_with_their_parent_and_come_back(project: Project) -> None:
     project.old.execute(f"UPDATE member SET name = '{LONG}' WHERE id = 5")
     project.run_here()
     holds(project, settled=True)
@@ -192,7 +192,7 @@ def test_a_row_that_was_dropped_is_not_tried_by_the_run(project: Project) -> Non
     assert aside(project) == {("note", 19)}
     running = project.process("run")
     try:
-        await_true(lambda: requests(configuration.load(project.config)).read().started > 0, "it leads", 60)
+        await_true(lambda: bool(look(configuration.load(project.config)).leader), "it leads", 120)
         assert project.command("rows", "retry", "note", "19", "--wait", "120") == 0
     finally:
         running.send_signal(signal.SIGINT)
