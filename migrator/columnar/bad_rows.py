@@ -120,7 +120,7 @@ def stored_texts(table: TargetTable, names: Sequence[str], stored: Sequence[str 
     for name, text in zip(names, stored, strict=True):
         column = table.column(name)
         kind = None if column is None else _mapped_type(column)
-        if kind is None or text is None:
+        if kind is None or text is None or _NULL in text:
             return None
         try:
             found.append(_as_mapped(text, kind))
@@ -203,11 +203,12 @@ class StillBad:
             self._named[name] |= _named(rows)
         for columns in self._parents.get(name, ()):
             self._came |= {(name, columns, values) for values in _written(rows, columns)}
-        self.new += rows.bad_rows
+        self.taken(rows.bad_rows)
 
-    def taken(self, orphans: Sequence[BadRow]) -> None:
-        """Takes note of rows that were taken out of the target once all others were written."""
-        self.new += orphans
+    def taken(self, rows: Sequence[BadRow]) -> None:
+        """Takes note of rows that were taken out. Where a batch is written twice, what is taken out twice is one."""
+        again = {(one.target, one.key) for one in rows}
+        self.new = [one for one in self.new if (one.target, one.key) not in again] + list(rows)
 
     def passing(self, rows: Iterable[RowsT]) -> Iterator[RowsT]:
         """The same rows, each seen before it is given on."""

@@ -203,6 +203,7 @@ def _retried(
     settings: Settings, master: str | None, conf: MappingType[str, str] | None, rows: Sequence[BadRow]
 ) -> str:
     """Has source rows of rows set aside dumped again, parents first; in words, what is too much for that."""
+    refuse_under_cutover(settings, "a dump")
     again = parts(settings, master, conf, partial(load_applied, settings))
     wanted = wanted_of([one for one in rows if one.target in again.mapping])
     steps = repair_steps(again, wanted, ENGINES[settings.target.kind].exact_texts)[::-1]

@@ -115,9 +115,11 @@ def chosen(found: Sequence[BadRow], table: str | None, key: Sequence[str]) -> li
 
 def lines_of(one: BadRow) -> list[str]:
     """A row that is set aside, in words."""
-    given_up = f"; dropped: {on_terminal(one.dropped)}" if one.dropped else ""
+    said = f"; dropped: {on_terminal(one.dropped)}" if one.dropped else ""
+    came = one.parent is not None and one.parent.came
+    said += "; the row that it waits for came: it can be tried again" if came else ""
     return [
-        f"{one.target} {on_terminal(one.key_text())}: at {one.position}{given_up}",
+        f"{one.target} {on_terminal(one.key_text())}: at {one.position}{said}",
         f"    reason: {on_terminal(one.reason)}",
         f"    row: {on_terminal(one.row)}",
     ]

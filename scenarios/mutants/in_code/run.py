@@ -56,7 +56,7 @@ RUN = (
         ("a table that is emptied keeps its records", "one.target not in self._emptied and", "True and"),
         ("rows of a target that left the mapping stay aside", "if targets is None or one.target in targets", "if True"),
         ("rows that wait for each other wait for ever", "if one.parent is not None and (one.target, one.key) in waiting", "if False"),
-        ("a text that may stand for another value names a row", "if kind is None or text is None:", "if text is None:"),
+        ("a text that may stand for another value names a row", "if kind is None or text is None or _NULL in text:", "if text is None:"),
         ("what was refused leaves no record", "*map(self._looked_at, kept), *self.new)", "*map(self._looked_at, kept),)"),
         ("a target that is filled anew keeps its records", "if rows.emptied or rows.replaces:", "if rows.emptied:"),
         ("the old row of a bad one is kept", "if not vanishes and not rows.replaces:", "if False:"),

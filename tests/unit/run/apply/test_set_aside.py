@@ -346,6 +346,13 @@ def test_rows_of_a_target_that_left_the_mapping_are_forgotten_with_the_next_batc
         assert list(bench.aside()) == left
 
 
+def test_what_is_taken_out_twice_is_one_record() -> None:
+    still = StillBad([])
+    for reason in ("first", "second"):
+        still.taken([BadRow("item", ("id",), ("1",), "p", 1, reason, "x")])
+    assert [one.reason for one in still.found()] == ["second"]
+
+
 def test_rows_that_wait_for_each_other_can_be_tried_again_and_no_others() -> None:
     def waits(key: str, parent: str) -> BadRow:
         return BadRow("item", ("id",), (key,), "p", 1, "r", "x", parent=Parent("item", ("id",), (parent,)))
