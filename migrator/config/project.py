@@ -40,8 +40,7 @@ class SparkSettings:
     """Spark master URL and ``spark.*`` options, passed through.
 
     On a cluster: ``py_files`` are shipped to executors beside the tool and the mapping's modules; ``wait_s`` is how
-    long to wait for the first executor. ``keep_classes``: whether Spark leaves an archive of its classes at its end;
-    it stands in no file.
+    long to wait for the first executor. ``keep_classes``, in no file: whether Spark leaves an archive of its classes.
     """
 
     master: str = "local[*]"

@@ -108,7 +108,6 @@ def parts(
     Raises ``MappingError`` for a mapping file that can't be used. Connects to nothing yet.
     """
     step = step_hook(os.environ)
-
     catalog, ports = source_parts(settings, step, executors_read(settings))
     loaded = load(settings.mapping, lambda: spark(settings, master, conf))
     surrogates = {mapped.name: dict(mapped.surrogates) for mapped in loaded if mapped.surrogates}

@@ -5,10 +5,10 @@ A target transaction that waits for one is kept alive meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as NotYet
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -17,6 +17,7 @@ from pyspark.errors import PySparkException
 from migrator.errors import CORRECTED_MAPPING, MappingError
 from transforms.analysis.plan import MappingPlan
 from transforms.cause import spark_cause
+from transforms.on_spark.session import named_jvm_end
 
 _STAY_S = 10.0
 """Seconds between two touches of the waiting transaction while Spark works: the server ends idle ones after a
@@ -73,6 +74,22 @@ class SparkJobs:
         Raises ``MappingError`` as ``tried_twice``.
         """
         return tried_twice(plan, lambda: _result(running, stay), lambda: _result(self.submit(job), stay))
+
+
+def warmed_up(jobs: Iterable[Future[Any]], places: Sequence[str]) -> None:
+    """Waits for jobs that map no rows. Raises ``MappingError`` where one fails; ``places``: of the mappings."""
+    for job in jobs:
+        try:
+            with named_jvm_end():
+                job.result()
+        except SPARK_ERRORS as error:
+            raise MappingError(
+                "the mapping can't be run where Spark's tasks run",
+                where=", ".join(places),
+                cause=spark_cause(error),
+                remedy="it fails even without rows: what its functions import must be there as well; on a cluster"
+                " install it on every worker, or give it with --py-files",
+            ) from error
 
 
 def nobody() -> MappingError | None:

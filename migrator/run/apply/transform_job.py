@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from migrator.columnar.versions import widened
 from migrator.core.passes import FIRST
-from migrator.errors import MappingError, RowUnmapped
+from migrator.errors import RowUnmapped
 from migrator.model.progress import Checkpoint
 from migrator.model.requests.request import Doubt
 from migrator.model.table import TableId
@@ -27,7 +27,7 @@ from migrator.ports.target import StagedRows, Stager, TargetBatch, TargetRows
 from migrator.run.apply.emptied import emptied
 from migrator.run.apply.images import Images, Sides, all_images, pieces
 from migrator.run.apply.joined_job import JoinedJob
-from migrator.run.apply.spark_jobs import SPARK_ERRORS, SparkJobs, tried_twice
+from migrator.run.apply.spark_jobs import SPARK_ERRORS, SparkJobs, tried_twice, warmed_up
 from migrator.run.apply.unmapped import UnmappedRows, row_at_fault
 from transforms.analysis.plan import MappingPlan
 from transforms.casts import parsed, spark_type
@@ -40,7 +40,6 @@ from transforms.on_spark.pipeline import (
     map_rows,
     parquet_frame,
 )
-from transforms.on_spark.session import named_jvm_end
 from transforms.on_spark.session_settings import is_cluster
 from transforms.on_spark.staged import staged_parts
 from transforms.on_spark.standing import SLOT_BYTES, Slots, StandingMapping
@@ -128,18 +127,7 @@ class TransformJob:
             # What executors elsewhere lack is to be met at once.
             elsewhere = is_cluster(str(self._spark.sparkContext.master))
             jobs += [self._jobs.start(job) for job in self._joined.warm_up(dumping or elsewhere)]
-        for job in jobs:
-            try:
-                with named_jvm_end():
-                    job.result()
-            except SPARK_ERRORS as error:
-                raise MappingError(
-                    "the mapping can't be run where Spark's tasks run",
-                    where=", ".join(plan.target.where() for plan in self._plans.values()),
-                    cause=spark_cause(error),
-                    remedy="it fails even without rows: what its functions import must be there as well; on a cluster"
-                    " install it on every worker, or give it with --py-files",
-                ) from error
+        warmed_up(jobs, [plan.target.where() for plan in self._plans.values()])
         if self._joined is not None:
             self._joined.plan_ahead()
 
