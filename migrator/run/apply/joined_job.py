@@ -106,9 +106,9 @@ class JoinedJob:
         self._mirrored = {s.id: s for target in self.targets for s in target.sources.values()}
         self.filling: tuple[Filling, ...] = ()
 
-    def warm_up(self, whole: bool) -> list[Callable[[], object]]:
-        """Jobs that make the first batch not wait for compilers; see ``JoinedSides``."""
-        return self._sides.warm_up(whole)
+    def warm_up(self) -> list[Callable[[], object]]:
+        """Jobs that make the first batch not wait for plans and compilers."""
+        return self._sides.warm_up()
 
     def plan_ahead(self) -> None:
         """Begins to plan the targets that nobody has asked for yet, beside the first batches."""

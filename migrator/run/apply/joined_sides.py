@@ -93,11 +93,10 @@ class JoinedSides:
         self._one_job = OneJob(spark, self._standing, attrgetter("flat"), INTERPRETED, _JOBS)
         self.jobs = SparkJobs()
 
-    def warm_up(self, whole: bool) -> list[Callable[[], object]]:
-        """Jobs that make the first batch not wait for compilers: of all targets, or of one."""
-        names = list(self._standing) if whole else list(self._standing)[:1]
-        together = [name for name in names if self._one_job.takes(name)]
-        alone = [self._standing[name].run for name in names if name not in together]
+    def warm_up(self) -> list[Callable[[], object]]:
+        """Jobs that make the first batch not wait for plans and compilers."""
+        together = [name for name in self._standing if self._one_job.takes(name)]
+        alone = [self._standing[name].run for name in self._standing if name not in together]
         parts = [together[first : first + _TOGETHER] for first in range(0, len(together), _TOGETHER)]
         return [*(partial(self._run_together, part) for part in parts), *alone]
 

@@ -123,10 +123,10 @@ class TransformJob:
         ]
         if dumping:
             jobs += [self._jobs.start(partial(self._map_empty_files, plan)) for plan in self._plans.values()]
-        if self._joined is not None:
-            # What executors elsewhere lack is to be met at once.
-            elsewhere = is_cluster(str(self._spark.sparkContext.master))
-            jobs += [self._jobs.start(job) for job in self._joined.warm_up(dumping or elsewhere)]
+        # What executors elsewhere lack is to be met at once. Otherwise joined targets can be planned beside batches.
+        elsewhere = is_cluster(str(self._spark.sparkContext.master))
+        if self._joined is not None and (dumping or elsewhere):
+            jobs += [self._jobs.start(job) for job in self._joined.warm_up()]
         warmed_up(jobs, [plan.target.where() for plan in self._plans.values()])
         if self._joined is not None:
             self._joined.plan_ahead()
