@@ -12,14 +12,14 @@ of its operators would have code of its own for the JVM's compilers.
 from __future__ import annotations
 
 import re
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.core.rdd import RDD
 from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame, SparkSession
+
+from transforms.on_spark.planned import planned_with
 
 INTERPRETED = {"spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 """Settings for the tasks of flat plans."""
@@ -36,30 +36,24 @@ _PLANNED = {
 _REMEMBERS = re.compile("Exchange|Adaptive|Reused|[Ss]ubquery|InMemory(?!FileIndex)")
 """Nodes that keep what they brought the first time."""
 _SINGLE = "SinglePartition"
-_planning = threading.Lock()
-"""Settings belong to the session, and several threads plan with it."""
+_PYTHON = re.compile("Python|Pandas|InArrow")
 
 
-@contextmanager
-def planned_with(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Plans made within see these settings, and only one thread at a time makes some."""
-    with _planning:
-        before = {name: spark.conf.get(name, None) for name in settings}
-        try:
-            for name, value in settings.items():
-                spark.conf.set(name, value)
-            yield
-        finally:
-            for name, kept in before.items():
-                if kept is None:
-                    spark.conf.unset(name)
-                else:
-                    spark.conf.set(name, kept)
+@dataclass(frozen=True, slots=True)
+class Flat:
+    """A plan of one partition.
+
+    Attributes:
+        batches: gives its rows as Arrow record batches whenever it is run.
+        in_jvm: whether no part of it is run by Python.
+    """
+
+    batches: RDD[bytes]
+    in_jvm: bool
 
 
-def flat_batches(spark: SparkSession, frame: DataFrame) -> RDD[bytes] | None:
-    """Returns an RDD of one partition that gives the frame's rows as Arrow record batches whenever it is run; None
-    where the plan can't do without a shuffle, a broadcast or a subquery.
+def flattened(spark: SparkSession, frame: DataFrame) -> Flat | None:
+    """Plans a frame for one partition; None where the plan can't do without a shuffle, a broadcast or a subquery.
 
     Args:
         spark: the session.
@@ -69,12 +63,15 @@ def flat_batches(spark: SparkSession, frame: DataFrame) -> RDD[bytes] | None:
     with planned_with(spark, _PLANNED):
         plan = _of_one_partition(spark, execution, frame._jdf.queryExecution().sparkPlan())
         physical = execution.QueryExecution.prepareExecutedPlan(spark._jsparkSession, plan)
-        if _REMEMBERS.search(physical.toString()) is not None:
+        shown = physical.toString()
+        if _REMEMBERS.search(shown) is not None:
             return None
         batches = frame._jdf.toArrowBatchRdd(physical).toJavaRDD()
-    if batches.getNumPartitions() != 1 or "Shuffled" in batches.toDebugString():
+    lineage = batches.toDebugString()
+    if batches.getNumPartitions() != 1 or "Shuffled" in lineage:
         return None
-    return RDD(batches, spark.sparkContext, NoOpSerializer())
+    in_jvm = _PYTHON.search(shown) is None and _PYTHON.search(lineage) is None
+    return Flat(RDD(batches, spark.sparkContext, NoOpSerializer()), in_jvm)
 
 
 def _of_one_partition(spark: SparkSession, execution: Any, node: Any) -> Any:

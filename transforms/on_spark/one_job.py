@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Generic, Protocol, TypeVar
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -20,8 +21,9 @@ from pyspark.core.rdd import RDD
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from transforms.on_spark.in_driver import DriverTask
 from transforms.on_spark.pipeline import SIDE
-from transforms.on_spark.standing import StandingMapping, hand_settings_on, side_alone
+from transforms.on_spark.standing import hand_settings_on, side_alone
 
 _FIRST = pa.schema([(SIDE, pa.int16())])
 Result = dict[str, pa.Table]
@@ -35,8 +37,25 @@ def share(target: str, running: Future[Result], alone: Callable[[], pa.Table]) -
         return alone()
 
 
-class OneJob:
-    """The standing mappings of a migration over the same slots, run as one job.
+class Planned(Protocol):
+    """A mapping that is planned."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of its RDD's record batches."""
+        ...
+
+
+PlannedT = TypeVar("PlannedT", bound=Planned)
+
+
+def nowhere(_: Planned) -> bool:
+    """Leaves every mapping to a job."""
+    return False
+
+
+class OneJob(Generic[PlannedT]):
+    """The standing mappings of a migration, run together.
 
     Args:
         spark: the session.
@@ -45,21 +64,26 @@ class OneJob:
         batches: gives a mapping's RDD; mappings of which it gives none are left out.
         settings: more settings of Spark SQL that the tasks see.
         jobs: how many run at a time.
+        here: whether a mapping is run in the driver, without a job (``in_driver``).
     """
 
     def __init__(
         self,
         spark: SparkSession,
-        standing: Mapping[str, StandingMapping],
-        batches: Callable[[StandingMapping], RDD[bytes] | None],
+        standing: Mapping[str, PlannedT],
+        batches: Callable[[PlannedT], RDD[bytes] | None],
         settings: Mapping[str, str] | None = None,
         jobs: int = 1,
+        here: Callable[[PlannedT], bool] = nowhere,
     ):
         self._spark = spark
         self._names = tuple(standing)
-        self._standing = standing
+        self._planned = standing
         self._batches_of = batches
         self._batches: dict[str, RDD[bytes] | None] = {}
+        self._here = here
+        self._settings = settings or {}
+        self._task: DriverTask | None = None
 
         def begin() -> None:
             hand_settings_on(spark)
@@ -75,7 +99,7 @@ class OneJob:
 
     def _of(self, target: str) -> RDD[bytes] | None:
         if target not in self._batches:
-            self._batches[target] = self._batches_of(self._standing[target])
+            self._batches[target] = self._batches_of(self._planned[target])
         return self._batches[target]
 
     def submit(self, targets: Sequence[str], tasks: int) -> Future[Result]:
@@ -91,15 +115,25 @@ class OneJob:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _run(self, targets: Sequence[str], tasks: int) -> Result:
-        context = self._spark.sparkContext
-        tasks = max(1, min(context.defaultParallelism, tasks))
-        job = context.union([rdd for name in targets if (rdd := self._of(name)) is not None]).coalesce(tasks)
         found: dict[str, list[pa.RecordBatch]] = {name: [] for name in targets}
-        for piece in job.collect():
+        for piece in self._collected(targets, tasks):
             message = pa.py_buffer(piece)
             name = self._names[pa.ipc.read_record_batch(message, _FIRST)[SIDE][0].as_py() >> 1]
-            found[name].append(pa.ipc.read_record_batch(message, self._standing[name].schema))
+            found[name].append(pa.ipc.read_record_batch(message, self._planned[name].schema))
         return {
-            name: side_alone(pa.Table.from_batches(parts, self._standing[name].schema))
+            name: side_alone(pa.Table.from_batches(parts, self._planned[name].schema))
             for name, parts in found.items()
         }
+
+    def _collected(self, targets: Sequence[str], tasks: int) -> list[bytes]:
+        found = {name: rdd for name in targets if (rdd := self._of(name)) is not None}
+        here = [rdd for name, rdd in found.items() if self._here(self._planned[name])]
+        rest = [rdd for name, rdd in found.items() if not self._here(self._planned[name])]
+        if here and self._task is None:
+            self._task = DriverTask(self._spark, self._settings)
+        pieces = [] if self._task is None or not here else self._task.collected(here)
+        if rest:
+            context = self._spark.sparkContext
+            tasks = max(1, min(context.defaultParallelism, tasks))
+            pieces += context.union(rest).coalesce(tasks).collect()
+        return pieces

@@ -1,4 +1,4 @@
-"""Standing mappings that are planned when they are first needed, or before that by a thread of their own.
+"""Mappings that are planned when they are first needed, or before that by a thread of their own.
 
 To plan twenty-five joined mappings takes a JVM that has just started half a minute. The first batches need few of
 them.
@@ -9,16 +9,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from typing import TypeVar
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from migrator.errors import MigratorError
-from transforms.on_spark.standing import StandingMapping
+
+PlannedT = TypeVar("PlannedT")
 
 
-class PlannedAhead(Mapping[str, StandingMapping]):
-    """Standing mappings by target table, in a fixed order; whoever asks for one waits until it is planned.
+class PlannedAhead(Mapping[str, PlannedT]):
+    """Planned mappings by target table, in a fixed order; whoever asks for one waits until it is planned.
 
     Args:
         plan: makes one. It is called once for a target, by one thread at a time; where it fails, the next who asks
@@ -26,15 +28,15 @@ class PlannedAhead(Mapping[str, StandingMapping]):
         names: the target tables.
     """
 
-    def __init__(self, plan: Callable[[str], StandingMapping], names: tuple[str, ...]):
+    def __init__(self, plan: Callable[[str], PlannedT], names: tuple[str, ...]):
         self._plan = plan
         self._names = names
-        self._planned: dict[str, StandingMapping] = {}
+        self._planned: dict[str, PlannedT] = {}
         self._planning = threading.Lock()
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def __getitem__(self, name: str) -> StandingMapping:
+    def __getitem__(self, name: str) -> PlannedT:
         if name not in self._names:
             raise KeyError(name)
         with self._planning:

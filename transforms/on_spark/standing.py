@@ -35,8 +35,8 @@ from migrator.errors import MigratorError
 from migrator.model.table import TableSchema
 from transforms.analysis.plan import MappingKind, MappingPlan
 from transforms.frames import arrow_schema, parquet_frame
-from transforms.on_spark.flat import flat_batches, planned_with
 from transforms.on_spark.pipeline import SIDE, map_delta
+from transforms.on_spark.planned import planned_with
 
 SIDES = ("before", "after")
 _SHUFFLE = re.compile("(?<!Broadcast)Exchange ")
@@ -219,11 +219,10 @@ class StandingMapping:
         after_only: whether before images aren't mapped (``handed_keys``).
 
     The physical plan of most row-wise mappings is executed again as it is. One with a shuffle, or with a
-    broadcast of source rows, remembers what that brought the first time. A joined mapping's few rows are mapped by a
-    flat plan, which has neither (``transforms.on_spark.flat``). Over small slots that hold more, or where there is no
-    flat plan, a copy of the plan is run, which remembers nothing; it is one without adaptive execution, whose
-    memory copies share. Over large ones, and where a copy would share something else, the plan is made anew, and only
-    the function's calls and the analysis are saved.
+    broadcast of source rows, remembers what that brought the first time. Over small slots a copy of such a plan is
+    run, which remembers nothing; it is one without adaptive execution, whose memory copies share. (A joined
+    mapping's few rows are mapped by a flat plan, see ``few_rows``.) Over large ones, and where a copy would share
+    something else, the plan is made anew, and only the function's calls and the analysis are saved.
     """
 
     def __init__(
@@ -242,9 +241,6 @@ class StandingMapping:
         frame = self._frame(SLOT_BYTES)
         self.schema: pa.Schema = to_arrow_schema(frame.schema, timezone="UTC")
         """The schema of what ``run`` and ``batches`` give."""
-        self.flat = flat_batches(spark, frame) if plan.kind is MappingKind.GRAIN else None
-        """An RDD that maps few rows whenever it is run; None of row-wise mappings, and of joined ones without a flat
-        plan."""
 
     def run(self, size: int = SLOT_BYTES) -> pa.Table:
         """Returns what ``map_delta`` would for the rows now in the slots: the target's columns after ``SIDE``."""

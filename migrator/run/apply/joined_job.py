@@ -201,9 +201,7 @@ class JoinedJob:
         if not mirror.trace(target):
             return []
         slices = mirror.slices(target, self._slice_grains)
-        sides = next(slices)
-        job = self._sides.put(plan, sides)
-        return [Collected(target, plan, sides, job, self._sides.few(plan), slices)]
+        return [self._sides.collected(target, plan, next(slices), slices)]
 
     def _finish(self, begun: Begun, mirror: Mirror) -> Iterator[TargetRows]:
         changes = self._changes(begun, mirror)
@@ -277,8 +275,7 @@ class JoinedJob:
         for target in targets:
             plan = self._plans[target.table.id.name]
             sides = mirror.piece(target, max(1, self._slice_grains // len(targets)))
-            job = self._sides.put(plan, sides)
-            found = Collected(target, plan, sides, job, self._sides.few(plan), iter(()))
+            found = self._sides.collected(target, plan, sides, iter(()))
             if found.few:
                 few.append(found)
             else:

@@ -1,7 +1,7 @@
 """Maps the rows that the grains of joined targets depend on, as they were before a batch and as they are after it.
 
-They are put into slots of the target's own. Many rows are mapped by a Spark job of the target's own, the few rows of
-several targets by one job (``transforms.on_spark.one_job``).
+The few rows of several targets are handed to plans that are run together (``transforms.on_spark.few_rows``). Many
+rows are put into slots of the target's own, and mapped by a Spark job of its own.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
-from operator import attrgetter
 from pathlib import Path
 
 import pyarrow as pa
+from pyspark.core.rdd import RDD
 from pyspark.sql import DataFrame, SparkSession
 
 from migrator.columnar.versions import with_nulls
@@ -21,26 +21,30 @@ from migrator.ports.mirror import JoinedTarget, Sides
 from migrator.run.apply.spark_jobs import Job, SparkJobs
 from transforms.analysis.kept import Prove, proved
 from transforms.analysis.plan import MappingPlan
+from transforms.on_spark.few_rows import FewRows
 from transforms.on_spark.flat import INTERPRETED
 from transforms.on_spark.one_job import OneJob, share
 from transforms.on_spark.pipeline import arrow_frame, map_delta
 from transforms.on_spark.planned_ahead import PlannedAhead
-from transforms.on_spark.standing import SLOT_BYTES, Slots, StandingMapping
+from transforms.on_spark.standing import Slots, StandingMapping
 
 _FEW_BYTES = 256 << 10
 """Rows of a target that a flat plan maps, at most: for more, compiled code is worth what it costs."""
 _TOGETHER = 5
-"""Targets of one job, at most: Spark keeps a graph of each job's steps, which costs the square of their number."""
+"""Targets that are mapped by one thread, at most. Of a job Spark keeps a graph of its steps, which costs the square
+of their number."""
 _JOBS = 2
-"""Jobs of many targets at a time: the target's server waits meanwhile."""
+"""Threads of many targets at a time: the target's server waits meanwhile."""
+
+Side = Mapping[str, pa.Table]
 
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """A target of which the rows of a first slice are in its slots.
+    """A target of which the rows of a first slice were put where they are mapped.
 
     Attributes:
-        job: maps the slice.
+        job: maps the slice alone.
         few: whether the slice is small enough to be mapped with those of other targets.
         slices: those that follow.
     """
@@ -78,60 +82,78 @@ class JoinedSides:
         self, spark: SparkSession, plans: Mapping[str, MappingPlan], folder: Path, prove: Prove = proved
     ):
         self._spark = spark
-        self._slots = {
-            name: Slots(folder / f"joined-{number}", plan.schemas)
-            for number, (name, plan) in enumerate(plans.items())
-        }
+        self._plans = plans
+        self._folder = folder
+        self._alone: dict[str, tuple[Slots, StandingMapping]] = {}
         numbers = {name: number for number, name in enumerate(plans)}
 
-        def planned(name: str) -> StandingMapping:
+        def planned(name: str) -> FewRows:
             prove(plans[name])
-            return StandingMapping(spark, plans[name], self._slots[name], numbers[name])
+            return FewRows(spark, plans[name], numbers[name])
 
         self.prove = prove
-        self._standing = PlannedAhead(planned, tuple(plans))
-        self._one_job = OneJob(spark, self._standing, attrgetter("flat"), INTERPRETED, _JOBS)
+        self._few = PlannedAhead(planned, tuple(plans))
+        self._one_job = OneJob(spark, self._few, _batches, INTERPRETED, _JOBS, _in_jvm)
         self.jobs = SparkJobs()
 
     def warm_up(self) -> list[Callable[[], object]]:
         """Jobs that make the first batch not wait for plans and compilers."""
-        together = [name for name in self._standing if self._one_job.takes(name)]
-        alone = [self._standing[name].run for name in self._standing if name not in together]
+        together = [name for name in self._plans if self._one_job.takes(name)]
+        alone = [self._standing(name)[1].run for name in self._plans if name not in together]
         parts = [together[first : first + _TOGETHER] for first in range(0, len(together), _TOGETHER)]
         return [*(partial(self._run_together, part) for part in parts), *alone]
 
     def plan_ahead(self) -> None:
         """Begins to plan the targets that nobody has asked for yet, beside the first batches."""
-        self._standing.begin(self._one_job.takes)
+        self._few.begin(self._one_job.takes)
 
     def _run_together(self, names: Sequence[str]) -> object:
         return self._one_job.submit(names, 1).result()
 
     def close(self) -> None:
         """Waits for jobs under way."""
-        self._standing.close()
+        self._few.close()
         self._one_job.close()
         self.jobs.close()
 
+    def collected(
+        self, target: JoinedTarget, plan: MappingPlan, sides: Sides, slices: Iterator[Sides]
+    ) -> Collected:
+        """Puts the rows of a first slice where they are mapped. Jobs of the target before must be over: they read the
+        rows where they are."""
+        before, after = _conformed(plan, sides)
+        rows = sum(table.nbytes for side in (before, after) for table in side.values())
+        few = rows <= _FEW_BYTES and self._one_job.takes(plan.target.name)
+        if few:
+            self._few[plan.target.name].put(before, after)
+            job: Job = partial(self._slotted, plan, before, after)
+        else:
+            job = self._through_slots(plan, before, after)
+        return Collected(target, plan, sides, job, few, slices)
+
     def put(self, plan: MappingPlan, sides: Sides) -> Job:
-        """Puts rows into the target's slots; returns the job that maps them. The job before must be over: it reads
-        the rows where they are."""
-        before, after = (
-            {table: conform(plan, table, rows) for table, rows in side.items()}
-            for side in (sides.before, sides.after)
-        )
+        """Puts rows into the target's slots; returns the job that maps them. The job before must be over."""
+        return self._through_slots(plan, *_conformed(plan, sides))
+
+    def _through_slots(self, plan: MappingPlan, before: Side, after: Side) -> Job:
         self.prove(plan)
-        size = self._slots[plan.target.name].fill({"before": before, "after": after})
+        slots, standing = self._standing(plan.target.name)
+        size = slots.fill({"before": before, "after": after})
         if size:
-            return partial(self._standing[plan.target.name].run, size)
+            return partial(standing.run, size)
         frames = self.frames(plan, before), self.frames(plan, after)
         return map_delta(self._spark, plan, *frames).toArrow
 
-    def few(self, plan: MappingPlan) -> bool:
-        """Tells whether the rows now in a target's slots can be mapped together with those of others."""
-        slots = self._slots[plan.target.name]
-        fitting = slots.filled_size == SLOT_BYTES and slots.filled_bytes <= _FEW_BYTES
-        return fitting and self._one_job.takes(plan.target.name)
+    def _slotted(self, plan: MappingPlan, before: Side, after: Side) -> pa.Table:
+        return self._through_slots(plan, before, after)()
+
+    def _standing(self, target: str) -> tuple[Slots, StandingMapping]:
+        """The target's slots and the plan over them, made when they are first needed."""
+        if target not in self._alone:
+            plan, number = self._plans[target], list(self._plans).index(target)
+            slots = Slots(self._folder / f"joined-{number}", plan.schemas)
+            self._alone[target] = slots, StandingMapping(self._spark, plan, slots, number)
+        return self._alone[target]
 
     def start(self, collected: Sequence[Collected]) -> list[Begun]:
         """Starts to map the slices that are in slots."""
@@ -157,3 +179,19 @@ def conform(plan: MappingPlan, name: str, rows: pa.Table) -> pa.Table:
     """Mirrored rows with NULL for columns that the mirror doesn't have: no mapping reads them."""
     schema = plan.schemas[name]
     return with_nulls(rows, [c for c in schema.columns if c.name not in rows.column_names])
+
+
+def _conformed(plan: MappingPlan, sides: Sides) -> tuple[Side, Side]:
+    before, after = (
+        {table: conform(plan, table, rows) for table, rows in side.items()}
+        for side in (sides.before, sides.after)
+    )
+    return before, after
+
+
+def _batches(few: FewRows) -> RDD[bytes] | None:
+    return None if few.flat is None else few.flat.batches
+
+
+def _in_jvm(few: FewRows) -> bool:
+    return few.flat is not None and few.flat.in_jvm

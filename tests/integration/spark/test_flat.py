@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
@@ -14,8 +15,10 @@ from migrator.model.target import TargetColumn
 from tests.integration.spark.test_standing import COLUMNS, SCHEMA, rows
 from transforms import Mapping
 from transforms.analysis.plan import analyse
-from transforms.on_spark.flat import INTERPRETED, flat_batches, planned_with
-from transforms.on_spark.one_job import OneJob, share
+from transforms.on_spark.few_rows import FewRows
+from transforms.on_spark.flat import INTERPRETED, flattened
+from transforms.on_spark.one_job import OneJob, nowhere, share
+from transforms.on_spark.planned import planned_with
 from transforms.on_spark.standing import Slots, StandingMapping
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("adaptive")]
@@ -35,10 +38,10 @@ def joined(name: str) -> Callable[[Mapped], Mapped]:
 def many(table: DataFrame) -> DataFrame:
     """Inner and outer joins one after the other, whose sizes Spark multiplies."""
     found = table
-    for number in range(4):
+    for number in range(3):
         other = table.select("k", F.concat("t", F.lit(f" {number}")).alias(f"t{number}"))
         found = found.join(other, "k", "inner" if number % 2 else "left")
-    return found.select("k", F.concat_ws(",", "t", "t0", "t1", "t2", "t3").alias("t"))
+    return found.select("k", F.concat_ws(",", "t", "t0", "t1", "t2").alias("t"))
 
 
 @joined("grouped")
@@ -78,33 +81,120 @@ def hinted(table: DataFrame) -> DataFrame:
     return table.join(F.broadcast(table.groupBy("k").agg(F.max("t").alias("u"))), "k").select("k", "t")
 
 
-FLAT = ["many", "grouped", "apart", "in_python"]
+@joined("failing")
+def failing(table: DataFrame) -> DataFrame:
+    """Fails on even keys."""
+    again = table.select("k", (F.lit(1) / (F.col("k") % 2)).cast("string").alias("t"))
+    return table.select("k").join(again, "k")
+
+
+@joined("nested")
+def nested(table: DataFrame) -> DataFrame:
+    """Through functions that keep something while they run: places, patterns, elements one by one."""
+    split = F.transform(F.split(F.coalesce("t", F.lit("a,b")), "[,x]"), lambda one, at: F.concat(one, at))
+    placed = table.withColumn("t", F.regexp_replace(F.array_join(split, "-"), "(\\d)", "<$1>"))
+    exploded = placed.select("k", F.posexplode(F.split("t", "-")).alias("at", "t"))
+    parts = exploded.groupBy("k").agg(
+        F.max_by("t", "at").alias("t"), F.array_sort(F.collect_set("at")).alias("places")
+    )
+    return parts.select("k", F.concat_ws(" ", "t", F.array_join("places", "")).alias("t"))
+
+
+IN_JVM = {"many": True, "grouped": False, "apart": True, "in_python": False, "nested": True}
+"""Whether a target's plan is run without a job: none of Python's functions, and no rows that Python made."""
+FLAT = list(IN_JVM)
 TEXT: tuple[TargetColumn, ...] = COLUMNS[:2]
+ORDER = [("__side", "ascending"), ("k", "ascending")]
+BATCHES = [
+    (rows(1, 2, 3), rows(1, 2, 3, text="changed")),
+    (rows(), rows(*range(400))),
+    (rows(7), rows()),
+    (rows(), rows()),
+    (pa.concat_tables([rows(9), rows(11)]), rows(9, text="gone")),
+]
+"""The fourth has no rows, the fifth rows in two pieces."""
 
 
-def standing(spark: SparkSession, folder: Path, target: str, number: int) -> tuple[Slots, StandingMapping]:
+def planned(spark: SparkSession, target: str, number: int = 0) -> FewRows:
+    return FewRows(spark, analyse(spark, mapping[target], {NAME: SCHEMA}, TEXT), number)
+
+
+def anew(spark: SparkSession, folder: Path, target: str) -> Callable[[pa.Table, pa.Table], pa.Table]:
+    """Gives what a plan gives that remembers nothing: one that is copied or made for these rows."""
     slots = Slots(folder / target, {NAME: SCHEMA})
-    plan = analyse(spark, mapping[target], {NAME: SCHEMA}, TEXT)
-    return slots, StandingMapping(spark, plan, slots, number)
+    standing = StandingMapping(spark, analyse(spark, mapping[target], {NAME: SCHEMA}, TEXT), slots)
+
+    def mapped(before: pa.Table, after: pa.Table) -> pa.Table:
+        assert slots.fill({"before": {NAME: before}, "after": {NAME: after}})
+        return standing.run().sort_by(ORDER)
+
+    return mapped
 
 
-def test_one_job_of_flat_plans_gives_what_planning_anew_gives(spark: SparkSession, tmp_path: Path) -> None:
-    made = {name: standing(spark, tmp_path, name, number) for number, name in enumerate(FLAT)}
-    job = OneJob(spark, {name: one for name, (_, one) in made.items()}, lambda one: one.flat, INTERPRETED)
-    assert [job.takes(name) for name in FLAT] == [True] * len(FLAT)
-    order = [("__side", "ascending"), ("k", "ascending")]
-    batches = [(rows(1, 2, 3), rows(1, 2, 3, text="changed")), (rows(), rows(*range(400))), (rows(7), rows())]
+def together(
+    spark: SparkSession, made: dict[str, FewRows], here: Callable[[FewRows], bool]
+) -> OneJob[FewRows]:
+    return OneJob(spark, made, lambda one: one.flat.batches if one.flat else None, INTERPRETED, here=here)
+
+
+def in_jvm(one: FewRows) -> bool:
+    return one.flat is not None and one.flat.in_jvm
+
+
+def test_flat_plans_give_what_planning_anew_gives(spark: SparkSession, tmp_path: Path) -> None:
+    """As one job, then without one: what was run in the driver is no job any more."""
+    made = {name: planned(spark, name, number) for number, name in enumerate(FLAT)}
+    assert {name: in_jvm(one) for name, one in made.items()} == IN_JVM
+    mapped = {name: anew(spark, tmp_path, name) for name in FLAT}
+    expected = [{name: mapped[name](*batch) for name in FLAT} for batch in BATCHES]
+    for here in (nowhere, in_jvm):
+        job = together(spark, made, here)
+        assert [job.takes(name) for name in FLAT] == [True] * len(FLAT)
+        try:
+            for (before, after), rows_of in zip(BATCHES, expected, strict=True):
+                for one in made.values():
+                    one.put({NAME: before}, {NAME: after})
+                found = job.submit(FLAT, 2).result()
+                for name in FLAT:
+                    assert found[name].sort_by(ORDER).equals(rows_of[name]), name
+                alone = job.submit(["grouped"], 1).result()
+                assert alone["grouped"].sort_by(ORDER).equals(rows_of["grouped"])
+        finally:
+            job.close()
+
+
+def test_no_spark_job_runs_in_the_driver(spark: SparkSession) -> None:
+    """The control: the same plan as a job is one."""
+    made = {"many": planned(spark, "many")}
+    jobs = spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs
+    counts = []
+    for here in (nowhere, in_jvm):  # in this order: what was run in the driver is no job any more
+        job = together(spark, made, here)
+        before = jobs()
+        job.submit(["many"], 1).result()
+        counts.append(jobs() - before)
+        job.close()
+    assert counts == [1, 0]
+
+
+def test_what_a_run_in_the_driver_opens_is_closed(spark: SparkSession) -> None:
+    """Memory of Arrow and of Spark is given back, also by a run that fails."""
+    made = {name: planned(spark, name, number) for number, name in enumerate(["many", "failing"])}
+    allocated = spark._jvm.org.apache.spark.sql.util.ArrowUtils.rootAllocator().getAllocatedMemory  # type: ignore[union-attr]
+    before = allocated()
+    job = together(spark, made, in_jvm)
+    assert job._task is not None
     try:
-        for before, after in [*batches, (rows(), rows()), (rows(9), rows(9, text="gone"))]:
-            for slots, _ in made.values():
-                assert slots.fill({"before": {NAME: before}, "after": {NAME: after}})
-            together = job.submit(FLAT, 2)
-            alone = job.submit(["grouped"], 1)
-            for name, (_, one) in made.items():
-                assert together.result()[name].sort_by(order).equals(one.run().sort_by(order)), name
-            assert (
-                alone.result()["grouped"].sort_by(order).equals(together.result()["grouped"].sort_by(order))
-            )
+        for one in made.values():
+            one.put({}, {NAME: rows(*range(100))})
+        assert job.submit(["many"], 1).result()["many"].num_rows == 100
+        with pytest.raises(PySparkException, match="DIVIDE_BY_ZERO"):
+            job.submit(["many", "failing"], 1).result()
+        assert allocated() == before
+        assert job._task._memory.executionMemoryUsed() == 0
+        for one in made.values():
+            one.put({}, {NAME: rows(1, 3)})
+        assert job.submit(["failing"], 1).result()["failing"].num_rows == 2
     finally:
         job.close()
 
@@ -114,17 +204,17 @@ def test_a_plan_that_keeps_what_it_brought_is_not_flat(
     spark: SparkSession, tmp_path: Path, target: str
 ) -> None:
     """The control: run again as it is, such a plan would give the rows of the first batch."""
-    slots, one = standing(spark, tmp_path, target, 0)
-    assert one.flat is None
+    assert planned(spark, target).flat is None
+    mapped = anew(spark, tmp_path, target)
     for keys in ((1, 2), (3,)):
-        assert slots.fill({"before": {}, "after": {NAME: rows(*keys)}})
-        assert sorted(one.run()["k"].to_pylist()) == list(keys)
+        found = mapped(rows(), rows(*keys))
+        assert sorted(found["k"].to_pylist()) == list(keys)
 
 
 def test_planning_leaves_the_sessions_settings_as_they_were(spark: SparkSession) -> None:
     before = dict(spark.conf.getAll.items())
     frame = spark.range(3)
-    assert flat_batches(spark, frame.join(frame.select(F.col("id").alias("k")), F.col("id") == F.col("k")))
+    assert flattened(spark, frame.join(frame.select(F.col("id").alias("k")), F.col("id") == F.col("k")))
     assert dict(spark.conf.getAll.items()) == before
     with planned_with(spark, {"spark.sql.of.this.test": "1", "spark.sql.caseSensitive": "true"}):
         assert spark.conf.get("spark.sql.of.this.test") == "1"
@@ -132,15 +222,13 @@ def test_planning_leaves_the_sessions_settings_as_they_were(spark: SparkSession)
     assert spark.conf.get("spark.sql.caseSensitive") == "false"
 
 
-def test_a_target_whose_job_fails_maps_alone(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_target_whose_job_fails_maps_alone(spark: SparkSession) -> None:
     """One bad row of one target doesn't take the others along."""
-    slots, one = standing(spark, tmp_path, "many", 0)
-    job = OneJob(spark, {"many": one}, lambda found: found.flat, INTERPRETED)
+    made = {"failing": planned(spark, "failing")}
+    job = together(spark, made, in_jvm)
     try:
-        assert slots.fill({"before": {}, "after": {NAME: rows(1)}})
-        for path in (tmp_path / "many").iterdir():
-            path.write_bytes(b"no Parquet file")
-        running = job.submit(["many"], 1)
-        assert share("many", running, lambda: pa.table({"k": [1]})).to_pydict() == {"k": [1]}
+        made["failing"].put({}, {NAME: rows(2)})
+        running = job.submit(["failing"], 1)
+        assert share("failing", running, lambda: pa.table({"k": [1]})).to_pydict() == {"k": [1]}
     finally:
         job.close()
