@@ -41,7 +41,7 @@ def adaptive(spark: SparkSession) -> Iterator[None]:
 @pytest.fixture
 def interpreted(spark: SparkSession) -> Iterator[None]:
     """Operators and expressions are interpreted, as they are for the few rows of a small joined batch."""
-    from transforms.on_spark.flat import INTERPRETED
+    from transforms.on_spark.few_rows.flat import INTERPRETED
     from transforms.on_spark.planned import planned_with
 
     with planned_with(spark, {**INTERPRETED, "spark.sql.codegen.wholeStage": "false"}):

@@ -21,7 +21,7 @@ from pyspark.core.rdd import RDD
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from transforms.on_spark.in_driver import DriverTask
+from transforms.on_spark.few_rows.in_driver import DriverTask
 from transforms.on_spark.pipeline import SIDE
 from transforms.on_spark.standing import hand_settings_on, side_alone
 

@@ -21,8 +21,8 @@ from migrator.ports.mirror import JoinedTarget, Sides
 from migrator.run.apply.spark_jobs import Job, SparkJobs
 from transforms.analysis.kept import Prove, proved
 from transforms.analysis.plan import MappingPlan
-from transforms.on_spark.few_rows import FewRows
-from transforms.on_spark.flat import INTERPRETED
+from transforms.on_spark.few_rows.flat import INTERPRETED
+from transforms.on_spark.few_rows.mapped import FewRows
 from transforms.on_spark.one_job import OneJob, share
 from transforms.on_spark.pipeline import arrow_frame, map_delta
 from transforms.on_spark.planned_ahead import PlannedAhead

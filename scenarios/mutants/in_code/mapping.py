@@ -100,7 +100,7 @@ MAPPING = (
         ("constant rows are all one", "self._add(CONSTANTS, _same(_digest(content)))", "pass"),
     ),
     *mutants_of(
-        "transforms/on_spark/flat.py", _FLAT,
+        "transforms/on_spark/few_rows/flat.py", _FLAT,
         ("a plan that keeps what it brought is flat", "if _REMEMBERS.search(shown) is not None:", "if False:"),
         ("unions and joins stay divided", "if count == 1 or node", "if count >= 1 or node"),
         ("a plan with Python's rows is run in the driver", " and _PYTHON.search(lineage) is None", ""),
@@ -110,16 +110,16 @@ MAPPING = (
         ("what is set for a plan stays set", "                    spark.conf.unset(name)\n", "                    pass\n"),
     ),
     *mutants_of(
-        "transforms/on_spark/handed.py", _FLAT,
+        "transforms/on_spark/few_rows/handed.py", _FLAT,
         ("rows of the batch before are mapped again", "                self._messages[0] = self._nothing\n            self._empty = True\n", "                pass\n            self._empty = True\n"),
         ("the first piece of the rows is handed over", ".combine_chunks()\n        batches = whole.to_batches()", "\n        batches = whole.to_batches()[:1]"),
     ),
     *mutants_of(
-        "transforms/on_spark/in_driver.py", _FLAT,
+        "transforms/on_spark/few_rows/in_driver.py", _FLAT,
         ("what a run opens stays open", "                context.markTaskCompleted(self._none)  # closes what was opened\n", "                pass\n"),
     ),
     *mutants_of(
-        "transforms/on_spark/few_rows.py", _FLAT,
+        "transforms/on_spark/few_rows/mapped.py", _FLAT,
         ("both sides have the rows of after", "(before, after), strict=True)", "(after, after), strict=True)"),
     ),
     *mutants_of(

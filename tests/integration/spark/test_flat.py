@@ -15,8 +15,8 @@ from migrator.model.target import TargetColumn
 from tests.integration.spark.test_standing import COLUMNS, SCHEMA, rows
 from transforms import Mapping
 from transforms.analysis.plan import analyse
-from transforms.on_spark.few_rows import FewRows
-from transforms.on_spark.flat import INTERPRETED, flattened
+from transforms.on_spark.few_rows.flat import INTERPRETED, flattened
+from transforms.on_spark.few_rows.mapped import FewRows
 from transforms.on_spark.one_job import OneJob, nowhere, share
 from transforms.on_spark.planned import planned_with
 from transforms.on_spark.standing import Slots, StandingMapping

@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from transforms.analysis.plan import MappingPlan
-from transforms.on_spark.flat import flattened
-from transforms.on_spark.handed import HandedRows
+from transforms.on_spark.few_rows.flat import flattened
+from transforms.on_spark.few_rows.handed import HandedRows
 from transforms.on_spark.pipeline import map_delta
 
 
