@@ -24,6 +24,7 @@ from scenarios.rehearsal.constraints.answers import (
     negated,
     truth,
 )
+from scenarios.rehearsal.constraints.patterns import of_like
 from scenarios.rehearsal.tables import Table
 
 Row = Mapping[str, object]
@@ -180,6 +181,14 @@ class _Parser:
             if not sign.startswith("!"):
                 self._note_pattern(name, pattern)
             return lambda row: matched(left(row), sign, pattern(row))
+        if self._take("like", "~~"):
+            pattern, _ = self._operand()
+            text = pattern({})
+            if not isinstance(text, str):
+                raise _Unreadable
+            whole = of_like(text)
+            self._note_pattern(name, lambda _: whole)
+            return lambda row: matched(left(row), "~*", whole)
         if self._take("<", ">", "<=", ">=", "=", "<>", "!="):
             if self._take("any"):
                 return self._one_of(left, sign)
@@ -222,7 +231,7 @@ class _Parser:
         reads, name = self._primary()
         while self._take("::"):
             self._skip_type()
-        if self._peek() in ("+", "-", "*", "/", "%", "||", "<=>", "~~", "collate"):
+        if self._peek() in ("+", "-", "*", "/", "%", "||", "<=>", "collate"):
             raise _Unreadable
         return reads, name
 
@@ -238,9 +247,12 @@ class _Parser:
         if token["text"]:
             text = _text_of(token["text"])
             return lambda _: text, ""
-        if token["number"] or (sign == "-" and (digits := self._next()["number"])):
-            number = Decimal(token["number"]) if token["number"] else -Decimal(digits)
+        if token["number"]:
+            number = Decimal(token["number"])
             return lambda _: number, ""
+        if sign == "-":
+            inner, _ = self._primary()
+            return lambda row: -value if isinstance(value := inner(row), Decimal) else UNKNOWN, ""
         if sign == "(":
             reads, name = self._inside()
             self._need(")")

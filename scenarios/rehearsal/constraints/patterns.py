@@ -29,6 +29,12 @@ def python_pattern(pattern: str) -> str:
     return _POSIX.sub(lambda found: re.escape(_CLASSES.get(found[1], "")), pattern)
 
 
+def of_like(pattern: str) -> str:
+    """The regular expression that says what a pattern of LIKE says."""
+    signs = {"%": ".*", "_": "."}
+    return f"^{''.join(signs.get(one) or re.escape(one) for one in pattern)}$"
+
+
 def drawn_from(pattern: str, dice: random.Random) -> str | None:
     """A text that matches the pattern; None for a pattern that can't be read."""
     try:

@@ -29,8 +29,12 @@ CASES = (
     ("CHECK ((passed OR (findings IS NOT NULL)))", {"passed": "false", "findings": None}, True),
     ("CHECK (((code)::text ~ '^[A-Z]{2}-[0-9]+$'::text))", {"code": "AB-x"}, True),
     ("CHECK ((length(code) > 3))", {"code": "abc"}, True),
+    ("CHECK (((code)::text ~~ '%@_%'::text))", {"code": "a.b"}, True),
+    ("CHECK (((code)::text ~~ '%@_%'::text))", {"code": "a@b"}, False),
     # as MySQL and MariaDB print them
     ("(`rate` between 1 and 365)", {"rate": "366"}, True),
+    ("(`lat` between -(90) and 90)", {"lat": "-90.5"}, True),
+    ("(`code` not like 'a%')", {"code": "abc"}, True),
     (r"regexp_like(`code`,_utf8mb4\'^[0-9]{3}$\')", {"code": "12"}, True),
     (r"(`status` in (_utf8mb4\'N\',_utf8mb4\'C\'))", {"status": "Q"}, True),
     ("not `passed` or `findings` is not null", {"passed": "1", "findings": None}, True),
@@ -56,6 +60,7 @@ def test_only_what_is_surely_broken_is_refused(check: str, row: dict[str, object
         "^[0-9A-Z -]{3,10}$",
         r"^(a|bc)+x?\.[[:digit:]]{2,}$",
         r"^[^@]+@\w+\.[a-z]{2,6}$",
+        "^.*@.*$",
     ],
 )
 def test_texts_of_a_pattern_differ(pattern: str) -> None:
