@@ -66,7 +66,7 @@ def refuse(findings: list[Finding]) -> None:
         raise PreflightError(
             f"preflight found {len(fatal)} problem(s)",
             cause=" | ".join(f"{finding.subject}: {finding.problem}" for finding in fatal),
-            remedy=" | ".join(finding.remedy for finding in fatal),
+            remedy=" | ".join(dict.fromkeys(finding.remedy for finding in fatal)),
         )
 
 

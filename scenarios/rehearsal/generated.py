@@ -40,9 +40,9 @@ def fill(database: Database, tables: Mapping[str, Table], number: int, seed: int
             for count in range(number):
                 for draw in range(_DRAWS):
                     try:
-                        parents = _parents(database, table, keys, count + draw * 7)
+                        named = parents(database, table, keys, count + draw * 7)
                         maker = RowMaker(seed + count * _DRAWS + draw)
-                        insert(connection, database, table, maker.row(table, count, parents))
+                        insert(connection, database, table, maker.row(table, count, named))
                     except (CannotMake, *SERVER_ERRORS) as error:
                         fewer[name] = str(error).strip().split("\n")[0]
                         continue
@@ -58,15 +58,19 @@ def fill(database: Database, tables: Mapping[str, Table], number: int, seed: int
     return Filled(rows, fewer)
 
 
-def _parents(
+def parents(
     database: Database,
     table: Table,
     keys: dict[tuple[str, tuple[str, ...]], list[tuple[object, ...]]],
     number: int,
 ) -> dict[str, object]:
+    """Values for the columns of a table's foreign keys, such that each names a row that is there.
+
+    ``keys``: rows of parents by table and columns, as far as they were asked for. Raises ``CannotMake``.
+    """
     found: dict[str, object] = {}
-    for place, one in enumerate(table.foreign_keys):
-        nullable = all(table.column(name).nullable for name in one.columns)
+    widest_first = sorted(table.foreign_keys, key=lambda one: -len(one.columns))
+    for place, one in enumerate(widest_first):
         if one.parent == table.name:
             known: list[tuple[object, ...]] = []
         else:
@@ -77,11 +81,21 @@ def _parents(
                     f"{_q(name)}::text" if postgres else _q(name) for name in one.parent_columns
                 )
                 keys[wanted] = query(database, f"SELECT {chosen} FROM {_q(one.parent)} LIMIT {_PARENTS}")
-            known = keys[wanted]
-        if not known and not nullable:
+            known = [  # a column may be part of several foreign keys
+                values
+                for values in keys[wanted]
+                if all(
+                    found.get(name, value) == value for name, value in zip(one.columns, values, strict=True)
+                )
+            ]
+        free = [name for name in one.columns if table.column(name).nullable]
+        if not known and not free:
             raise CannotMake(f"{one.parent} has no row that {', '.join(one.columns)} could name")
+        if not known:
+            found |= {name: None for name in free if name not in found}
+            continue
         # Further keys of a row move on at another pace, so that pairs of them differ.
-        values = known[(number // (len(known) ** place)) % len(known)] if known else [None] * len(one.columns)
+        values = known[(number // (len(known) ** place)) % len(known)]
         for name, value in zip(one.columns, values, strict=True):
             found.setdefault(name, value)
     return found

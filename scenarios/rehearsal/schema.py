@@ -62,6 +62,8 @@ _MYSQL_CHECKS = """
     JOIN information_schema.TABLE_CONSTRAINTS t ON t.CONSTRAINT_SCHEMA = c.CONSTRAINT_SCHEMA
         AND t.CONSTRAINT_NAME = c.CONSTRAINT_NAME WHERE c.CONSTRAINT_SCHEMA = %s"""
 
+_INTRODUCED = re.compile(r"\b_\w+\\'")
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _JSON = re.compile(r"^json_valid\([`\"](.*)[`\"]\)$")
 """The CHECK of a JSON column; the session's mode says how names are quoted."""
 
@@ -102,9 +104,14 @@ def tables(database: Database) -> dict[str, Table]:
             next((one for primary, one in mine if primary), ()),
             tuple(dict.fromkeys(one for primary, one in mine if not primary)),
             tuple(_foreign(row for row in foreign if row[0] == name)),
-            tuple(sorted(_text(check) for table, check in checks if table == name)),
+            tuple(sorted(as_written(_text(check)) for table, check in checks if table == name)),
         )
     return found
+
+
+def as_written(check: str) -> str:
+    """A CHECK as somebody would write it: MySQL lists it as a text of its own, with each quote behind a backslash."""
+    return _ESCAPED.sub(r"\1", check) if _INTRODUCED.search(check) else check
 
 
 def _mark_json(columns: Mapping[str, list[Column]], checks: Iterable[tuple[object, ...]]) -> None:

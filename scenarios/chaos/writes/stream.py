@@ -227,7 +227,8 @@ class Stream:
         self._count += 1
         number = self._client + self._clients * self._count
         fresh = {moved[-1].name: self._maker.unique(moved[-1], number, table)}
-        if self._known.is_taken(table, {**{name: row[name] for name in table.key}, **fresh}):
+        whole = {**row, **fresh}
+        if self._known.is_taken(table, whole) or any(one.refuses(whole) for one in of_table(table)):
             return []
         return [Change("update", table.name, {name: row[name] for name in table.key}, fresh)]
 
@@ -250,7 +251,8 @@ class Stream:
     ) -> dict[str, object]:
         """Values for all columns of foreign keys. Raises ``CannotMake`` where a needed one has nothing to name."""
         found: dict[str, object] = {}
-        for one in table.foreign_keys:
+        # A column may be part of several: first those whose rows are settled, then those that leave least choice.
+        for one in sorted(table.foreign_keys, key=lambda one: (one.parent not in above, -len(one.columns))):
             parent = above.get(one.parent)
             if parent is None and one.parent in self._known.tables:
                 own = [] if shared_only else list(self._known.own[one.parent].values())
@@ -264,12 +266,15 @@ class Stream:
                     )
                 ]
                 parent = self._any(rows)
-            nullable = all(table.column(name).nullable for name in one.columns)
-            if parent is None and not nullable:
+            free = {name for name in one.columns if table.column(name).nullable}
+            if parent is None and not free:
                 raise CannotMake(f"{one.parent} has no row that {', '.join(one.columns)} could name")
-            loose = parent is None or (nullable and one.parent not in above and self._dice.random() < _NULLS)
+            loose = parent is None or (one.parent not in above and self._dice.random() < _NULLS)
             for name, other in zip(one.columns, one.parent_columns, strict=True):
-                found.setdefault(name, None if loose or parent is None else parent[other])
+                if loose and name in free:
+                    found.setdefault(name, None)
+                elif parent is not None:
+                    found.setdefault(name, parent[other])
         return found
 
     def _named_columns(self, table: Table) -> set[str]:

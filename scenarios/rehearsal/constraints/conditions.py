@@ -75,8 +75,6 @@ def read(check: str, columns: tuple[str, ...]) -> Condition:
     One that can't be read refuses nothing.
     """
     text = check.strip()
-    if re.search(r"_\w+\\'", text):  # MySQL's own list of constraints has its quotes with backslashes
-        text = text.replace("\\'", "'")
     if text.upper().startswith("CHECK"):
         text = re.sub(r"\)\s*NOT VALID\s*$", ")", text[len("CHECK") :], flags=re.IGNORECASE)
     parser = _Parser(text, columns)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from scenarios.database import Database
+from scenarios.rehearsal import generated
 from scenarios.rehearsal.rows import CannotMake, RowMaker
 from scenarios.rehearsal.tables import Column, ForeignKey, Table, in_order, linked
 
@@ -75,3 +77,21 @@ def test_a_link_of_the_mapping_names_the_parent_where_no_foreign_key_does() -> N
             ForeignKey(("customer_id",), "customer", ("customer_id",)),
         )
     assert linked(ORDERS, ["orders.customer_id = other.id"]).foreign_keys == ORDERS.foreign_keys
+
+
+def test_foreign_keys_that_share_a_column_name_rows_that_belong_together() -> None:
+    both = (
+        ForeignKey(("company",), "company", ("id",)),
+        ForeignKey(("company", "line"), "contact", ("company", "line")),
+    )
+    names = (Column("company", "int", nullable=False), Column("line", "int", nullable=True))
+    booking = Table("booking", names, (), (), both)
+    known: dict[tuple[str, tuple[str, ...]], list[tuple[object, ...]]] = {
+        ("company", ("id",)): [(1,), (2,), (3,)],
+        ("contact", ("company", "line")): [(1, 7), (2, 7), (2, 8)],
+    }
+    database = Database("mariadb", "nowhere", 1, "shop", "nobody")
+    found = [generated.parents(database, booking, known, number) for number in range(9)]
+    assert {(one["company"], one["line"]) for one in found} == {(1, 7), (2, 7), (2, 8)}
+    known["contact", ("company", "line")] = []
+    assert generated.parents(database, booking, known, 1) == {"company": 1, "line": None}
