@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,9 @@ PASSWORD_FILE = "rehearsal.password"
 PASSWORD = "rehearsal"  # of logins that live as long as the rehearsal, on this machine's own interface
 SUPERUSERS = {"postgresql": "postgres", "mariadb": "root", "mysql": "root"}
 """Logins that a throw-away server has already, without a password."""
+WITHOUT_PASSWORD = ("mysql",)
+"""Engines whose throw-away servers give logins none: MySQL's driver sends a password over TLS alone."""
+_SIDES_OF_LOGINS = {"writer": "old", "reader": "new", "old_fencer": "old", "new_fencer": "new"}
 _LEFT_OUT = (".git", ".venv", "__pycache__", ".mypy_cache", ".pytest_cache", ".demo", "node_modules")
 _SIDES = {"source": "old", "target": "new"}
 _KINDS = ("postgresql", "mariadb", "mysql")
@@ -87,6 +90,11 @@ def wanted(file: Path) -> Wanted:
     return Wanted(file, document, logins, reverse if (file.parent / reverse).exists() else "")
 
 
+def password_of(kind: str) -> str:
+    """The password of a throw-away server's login."""
+    return "" if kind in WITHOUT_PASSWORD else PASSWORD
+
+
 def _names(*names: str | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if name))
 
@@ -110,7 +118,8 @@ def copy(
     for section, side in _SIDES.items():
         document[section] = _at(document[section], sides[side])
     for section, logins in (("back", ("writer", "reader")), ("cutover", ("old_fencer", "new_fencer"))):
-        document[section] = _with_passwords(document.get(section, {}), logins, set(SUPERUSERS.values()))
+        with_one = [name for name in logins if sides[_SIDES_OF_LOGINS[name]].kind not in WITHOUT_PASSWORD]
+        document[section] = _with_passwords(document.get(section, {}), with_one, set(SUPERUSERS.values()))
     if document.pop("coordination", None):
         said.append("one process leads: [coordination] is left out")
     if hook := document["cutover"].pop("hook", ""):
@@ -142,10 +151,12 @@ def _at(section: Mapping[str, Any], database: Database) -> dict[str, Any]:
     passwords = {f"{login}_password_file" if login else "password_file": PASSWORD_FILE for login in logins}
     if kept["user"] == SUPERUSERS[database.kind]:
         del passwords["password_file"]
+    if database.kind in WITHOUT_PASSWORD:
+        passwords = {}
     return {**kept, "host": database.host, "port": database.port, "tls": "disable", **passwords}
 
 
-def _with_passwords(section: Mapping[str, Any], logins: tuple[str, ...], but: set[str]) -> dict[str, Any]:
+def _with_passwords(section: Mapping[str, Any], logins: Collection[str], but: set[str]) -> dict[str, Any]:
     kept = {name: value for name, value in section.items() if "password" not in name}
     own = [login for login in logins if kept.get(login) and kept[login] not in but]
     return kept | {f"{login}_password_file": PASSWORD_FILE for login in own}

@@ -25,7 +25,7 @@ from migrator.schema.sql_text import Script, Statement, script
 from migrator.wiring import parts as wiring
 from scenarios.database import Connection, Cursor, Database
 from scenarios.faults.session import execute, query
-from scenarios.rehearsal.copied import PASSWORD, SUPERUSERS, Wanted
+from scenarios.rehearsal.copied import SUPERUSERS, Wanted, password_of
 from scenarios.rehearsal.tables import Table
 
 APPLICATION = "rehearsal_application"
@@ -188,7 +188,7 @@ def as_application(database: Database, name: str = APPLICATION) -> Database:
         place = _quoted("mysql", database.database)
         rights = [f"GRANT SELECT, INSERT, UPDATE, DELETE, EXECUTE ON {place}.* TO {account(name)}"]
     execute(database, rights)
-    return replace(database, user=name, password=PASSWORD)
+    return replace(database, user=name, password=password_of(database.kind))
 
 
 def whole_images(database: Database, tables: Sequence[Table]) -> list[str]:
@@ -227,7 +227,9 @@ def _role(database: Database, name: str, *, login: bool) -> None:
         execute(database, [text] if login or text.startswith("CREATE") else [])
     else:
         login_of = account(name).replace("%", "%%")
-        query(database, f"CREATE USER IF NOT EXISTS {login_of} IDENTIFIED BY %s", [PASSWORD])
+        query(
+            database, f"CREATE USER IF NOT EXISTS {login_of} IDENTIFIED BY %s", [password_of(database.kind)]
+        )
 
 
 def _quoted(kind: str, name: str) -> str:

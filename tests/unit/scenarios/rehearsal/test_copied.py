@@ -10,7 +10,7 @@ import pytest
 from migrator.config import project as configuration
 from migrator.errors import ConfigError
 from scenarios.database import Database
-from scenarios.rehearsal.copied import copy, wanted
+from scenarios.rehearsal.copied import copy, password_of, wanted
 
 PROJECT = """
 [migration]
@@ -94,3 +94,14 @@ def test_a_project_that_does_not_say_which_database_is_refused(
     with pytest.raises(ConfigError) as refused:
         wanted(file)
     assert refused.value.where == where
+
+
+def test_logins_of_mysql_have_no_password_for_its_driver_sends_none_without_tls(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    text = PROJECT.replace('kind = "postgresql"', 'kind = "mysql"')
+    (tmp_path / "home" / "migration.toml").write_text(text)
+    sides = {**SIDES, "old": Database("mysql", "127.0.0.1", 20001, "shop", "root")}
+    config, _ = copy(wanted(tmp_path / "home" / "migration.toml"), tmp_path / "copy", sides, patient=False)
+    document = tomllib.loads(config.read_text())
+    assert not [name for section in ("source", "back") for name in document[section] if "password" in name]
+    assert (password_of("mysql"), bool(password_of("mariadb"))) == ("", True)
