@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
@@ -202,7 +203,7 @@ class StillBad:
         elif name in self._named:
             self._named[name] |= _named(rows)
         for columns in self._parents.get(name, ()):
-            self._came |= {(name, columns, values) for values in _written(rows, columns)}
+            self._came |= {(name, columns, _folded(values)) for values in _written(rows, columns)}
         self.taken(rows.bad_rows)
 
     def taken(self, rows: Sequence[BadRow]) -> None:
@@ -232,7 +233,11 @@ class StillBad:
 
     def _looked_at(self, one: BadRow) -> BadRow:
         parent = one.parent
-        if parent is None or parent.came or (parent.target, parent.columns, parent.key) not in self._came:
+        if (
+            parent is None
+            or parent.came
+            or (parent.target, parent.columns, _folded(parent.key)) not in self._came
+        ):
             return one
         if any(parent.is_row(new.target, new.columns, new.key) for new in self.new):
             return one  # it was written, and went aside as well
@@ -309,6 +314,17 @@ def cut(text: str, most: int) -> str:
 def _named(rows: RowsOfTable) -> set[KeyText]:
     parts = (here(rows.chunk), rows.before, rows.after, rows.doubted)
     return {key for part in parts if part is not None for key in key_texts(part, rows.table.key)}
+
+
+def _folded(values: KeyText) -> KeyText:
+    """Values without what a collation may pass over: case, accents, blanks at the end. Two that are taken for one by
+    mistake cost a row that is tried in vain."""
+    return tuple(text.rstrip().lower() if text.isascii() else _plain(text) for text in values)
+
+
+def _plain(text: str) -> str:
+    bare = (one for one in unicodedata.normalize("NFKD", text) if not unicodedata.combining(one))
+    return "".join(bare).rstrip().casefold()
 
 
 def _written(rows: RowsOfTable, columns: Sequence[str]) -> set[KeyText]:

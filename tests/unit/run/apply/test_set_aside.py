@@ -346,6 +346,15 @@ def test_rows_of_a_target_that_left_the_mapping_are_forgotten_with_the_next_batc
         assert list(bench.aside()) == left
 
 
+@pytest.mark.parametrize(("stored", "came"), [("Jose ", True), ("JOSÉ", True), ("Joseph", False)])
+def test_a_parent_that_a_collation_takes_for_the_one_waited_for_came(stored: str, came: bool) -> None:
+    waits = BadRow("note", ("id",), ("1",), "p", 1, "r", "x", parent=Parent("item", ("name",), ("josé",)))
+    after = pa.table({"id": pa.array([1], pa.int64()), "name": [stored]})
+    (found,) = StillBad([waits], [TargetRows(ITEM, None, None, after, False)]).found()
+    assert found.parent is not None
+    assert found.parent.came is came
+
+
 def test_what_is_taken_out_twice_is_one_record() -> None:
     still = StillBad([])
     for reason in ("first", "second"):
