@@ -171,7 +171,7 @@ class UnmappedRows:
         return replace(rows, before=gone, bad_rows=(*rows.bad_rows, *records))
 
     def _mapped_keys(self, plan: MappingPlan, failed: _Failed) -> pa.Table:
-        """The target keys of a row. Raises its error where they can't be mapped either, or are numbers of a key map."""
+        """Target keys of a row. Raises its error where they can't be mapped either, or are numbers of key maps."""
         if {name for name, _ in plan.target.surrogates} & {*plan.target.key}:
             raise failed.error
         frame = arrow_frame(self._spark, failed.row, plan.schemas[failed.source])
