@@ -20,12 +20,13 @@ pytestmark = [pytest.mark.integration, pytest.mark.spark]
 WAYS = [("old_maria", "new_pg"), ("old_pg", "new_maria")]
 MAPPING = """
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 from transforms import Mapping
 
 mapping = Mapping()
 
 
-@F.udf("string")
+@F.udf(T.StringType())
 def shouted(text):
     if text == "mute":
         raise ValueError("nobody shouts this")
