@@ -22,7 +22,7 @@ class Compared:
     Attributes:
         quiet: after images of rows that are there and stay the same in every column that is read.
         after: the other after images.
-        before: before images of keys that ``quiet`` doesn't have; None where there were none.
+        before: before images of keys that no after image has; None where there were none.
         columns: columns that are read and that ``after`` changes; None where rows come, go, or get another key.
     """
 
@@ -55,9 +55,9 @@ def compared(
     quiet[places.to_numpy()] = np.logical_and.reduce([*same.values()])
     mask = pa.array(quiet)
     rest, staying = after.filter(pc.invert(mask)), after.filter(mask)
-    gone = before if before is None else _without(before, staying, key)
+    gone = before if before is None else _without(before, after, key)
     comes = len(places) < after.num_rows
-    goes = gone is not None and _without(gone, rest, key).num_rows > 0
+    goes = gone is not None and gone.num_rows > 0
     columns = None if comes or goes else frozenset(name for name in needed if not same[name].all())
     return Compared(staying, rest, gone, columns)
 

@@ -122,7 +122,9 @@ class Capture:
     def next_request(self) -> ChunkRequest | None:
         """The next chunk to read, if any; none while it would surely have to be read again."""
         table, newest = self._plan.next_table(), self._newest_witness
-        if table is not None and newest is not None and self._touched.must_wait(table, newest):
+        if table is None:
+            return None
+        if newest is not None and self._touched.must_wait(table, newest):
             return None
         doubting = self._plan.must_hold()
         if doubting:

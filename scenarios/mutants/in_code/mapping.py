@@ -16,6 +16,7 @@ _DIFFERING = ("tests/integration/transforms/test_differing.py",)
 _FLAT = ("tests/integration/spark/test_flat.py",)
 _SHARED = ("tests/integration/joined/test_shared_grains.py",)
 _QUIET = ("tests/integration/targets/test_mirror_quiet.py",)
+_TEMPORARY = ("tests/unit/targets/test_temporary_tables.py",)
 _FILLS = ("tests/integration/joined/test_fills.py",)
 _REACH = ("tests/integration/targets/test_mirror.py", "tests/integration/joined/test_joined_bench.py")
 
@@ -164,7 +165,11 @@ MAPPING = (
     ),
     *mutants_of(
         "migrator/adapters/targets/shared/mirror/batch.py", _QUIET,
-        ("quiet rows don't reach the mirror", "store.run(replace(table, staged=staged).upsert())", "pass"),
+        ("quiet rows don't reach the mirror",
+            "            store.run(replace(table, staged=staged).upsert())\n            return None\n", "            return None\n"),
+        ("quiet rows beside others don't reach the mirror",
+            "            store.run(replace(table, staged=staged).upsert())\n        return replace", "            pass\n        return replace"),
+        ("rows that only go are quiet", "if not found.after.num_rows and not (found.before is not None and found.before.num_rows):", "if not found.after.num_rows:"),
         ("no row is quiet", "loud = one if columns is None else self._without_quiet(one, columns)", "loud = one"),
         ("every change touches every target", "if columns is None or columns & deciding(schema, [target]):", "if True:"),
         ("rows that come or go touch nobody", "if columns is None or columns & deciding", "if columns is not None and columns & deciding"),
@@ -187,6 +192,21 @@ MAPPING = (
         ("changes of what is being filled aren't followed", "{*mirror.filled(), *mirror.covering()}", "mirror.filled()"),
     ),
     *mutants_of(
+        "migrator/adapters/targets/postgres/rows/scratch.py", _TEMPORARY,
+        ("a scratch table has the rows of the batch before", "        elif name in self._used:\n            self.empty(name)\n", ""),
+        ("many rows are deleted one by one", "self._many = self._many or rows > MANY_ROWS", "pass"),
+    ),
+    *mutants_of(
+        "migrator/adapters/targets/postgres/rows/staging.py", _TEMPORARY,
+        ("a staging table has the rows of the batch before", "            self._due.add(name)\n", "            pass\n"),
+        ("a staging table has the rows of the part before", "        elif name in self._used:\n            self._empty(name)\n", "        elif name in self._used and not self._inside:\n            self._empty(name)\n"),
+        ("many rows stay until their table is taken again", "sorted(self._due | self._many)", "sorted(self._due)"),
+    ),
+    *mutants_of(
+        "migrator/adapters/targets/postgres/session.py", ("tests/integration/targets/postgres/test_waiting_statements.py",),
+        ("what waits for a transaction that is undone runs in the next", '        self._waiting.clear()\n\n    def run(', '        pass\n\n    def run('),
+    ),
+    *mutants_of(
         "migrator/columnar/compared.py", ("tests/unit/columnar/test_compared.py",),
         ("numbers are compared as numbers", "if bits is not None:", "if False:"),
         ("NULL is nothing that is the same", "return pc.or_(equal, nulls)", "return equal"),
@@ -194,7 +214,7 @@ MAPPING = (
         ("one column that stays is enough", "np.logical_and.reduce", "np.logical_or.reduce"),
         ("a row that comes changes columns", "columns = None if comes or goes else", "columns = None if goes else"),
         ("a row that goes changes columns", "columns = None if comes or goes else", "columns = None if comes else"),
-        ("quiet rows keep their before images", "_without(before, staying, key)", "before"),
+        ("rows that stay go", "_without(before, after, key)", "before"),
     ),
     *mutants_of(
         "transforms/analysis/suggested.py", ("tests/unit/cli/test_init_skeletons.py",),

@@ -41,7 +41,7 @@ def test_only_rows_that_are_the_same_in_what_is_read_are_quiet(
     assert all(row["unread"] == new[key][2] for key, row in quiet.items())
     assert {row["id"] for row in found.after.to_pylist()} == set(new) - set(quiet)
     assert found.before is not None
-    assert {row["id"] for row in found.before.to_pylist()} == set(old) - set(quiet)
+    assert {row["id"] for row in found.before.to_pylist()} == set(old) - set(new)
     if set(new) == set(old):
         assert found.columns == (frozenset() if len(quiet) == len(new) else {"read"})
     else:

@@ -37,7 +37,9 @@ class FileHints:
                 self._published = True
             handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(hint_to_json(hint), file, separators=(",", ":"))
+                file.write(
+                    json.dumps(hint_to_json(hint), separators=(",", ":"))
+                )  # dump would encode in Python
             os.replace(temporary, self._path)
         except OSError as error:
             raise self._refused(error) from error

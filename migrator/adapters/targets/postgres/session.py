@@ -40,6 +40,7 @@ class Session:
     def __init__(self, settings: PostgresTarget):
         self._settings = settings
         self._left_behind = False
+        self._waiting: list[str] = []
         self._line = Line(settings.server.host, settings.server.port)
         try:
             self._connection = self._line.connected(lambda: open_adbc(settings.conninfo()))
@@ -65,19 +66,40 @@ class Session:
             raise not_reached(settings, str(error), getattr(error, "sqlstate", "")) from None
         self.pid, self.backend_start = int(row[0]), str(row[1])
 
+    def later(self, statement: str) -> None:
+        """Has a statement run before whatever is asked next, together with all others that wait: the server is asked
+        once. What they raise, that raises. Inside a transaction alone."""
+        self._waiting.append(statement)
+
+    def forget(self) -> None:
+        """Drops the statements that wait: their transaction is undone."""
+        self._waiting.clear()
+
     def run(self, statement: str, parameters: Sequence[Any] = ()) -> None:
         """Runs one statement without reading a result."""
+        if self._waiting and not parameters:
+            self.changed(statement)
+            return
+        self._settle()
         try:
             self._patiently(lambda: self._cursor.execute(statement, tuple(parameters) or None))
         except manager.Error as error:
             raise self._explained(error) from None
 
+    def _settle(self) -> None:
+        """Runs the statements that wait."""
+        if self._waiting:
+            last = self._waiting.pop()
+            self.changed(last)
+
     def changed(self, statement: str) -> int:
         """Runs one statement, or several separated by semicolons, and returns how many rows the last one wrote."""
+        together = ";\n".join([*self._waiting, statement])
+        self._waiting.clear()
 
         def executed() -> int:
             with self._connection.cursor() as cursor:
-                cursor.adbc_statement.set_sql_query(statement)
+                cursor.adbc_statement.set_sql_query(together)
                 return int(cursor.adbc_statement.execute_update())
 
         try:
@@ -87,6 +109,7 @@ class Session:
 
     def rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Runs one query and returns its rows."""
+        self._settle()
         try:
             return self._patiently(lambda: self._fetched(statement, parameters))
         except manager.Error as error:
@@ -98,6 +121,7 @@ class Session:
 
     def table(self, statement: str) -> pa.Table:
         """Runs one query and returns its rows as Arrow columns."""
+        self._settle()
 
         def fetched() -> pa.Table:
             self._cursor.execute(statement)
@@ -110,6 +134,7 @@ class Session:
 
     def parts(self, statement: str) -> Iterator[pa.Table]:
         """The same in parts, for results of any size. To be read to its end before the next statement."""
+        self._settle()
 
         def opened() -> pa.RecordBatchReader:
             self._cursor.execute(statement)
@@ -131,6 +156,7 @@ class Session:
 
     def load(self, table: TableId | str, rows: pa.Table) -> None:
         """Appends rows by binary COPY: to a table, or to a temporary table when only its name is given."""
+        self._settle()
 
         def ingest() -> None:
             with self._connection.cursor() as cursor:

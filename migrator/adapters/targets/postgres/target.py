@@ -226,6 +226,8 @@ class PostgresTargetWriter(TargetWriter[Session, Structure, Prepared]):
         self._applied = batch.segment
 
     def _rolled_back(self) -> None:
+        if self._session is not None:
+            self._session.forget()
         self._mirrors.rolled_back()
         if self._staging is not None:
             self._staging.rolled_back()

@@ -66,10 +66,7 @@ class JoinedWriter(JoinedParts[Prepared]):
         self._session.run(f"INSERT INTO {name} SELECT {values} FROM {rows.merge.staging} s")
 
     def empty(self, rows: Prepared) -> None:
-        """Empties the staging tables."""
-        for name in (rows.merge.staging, rows.merge.before):
-            if name:
-                self._session.run(f"TRUNCATE pg_temp.{name}")
+        """Leaves the staging tables to whoever takes them again: they are emptied then."""
 
     def delete_others(self, table: TableId, kept: str) -> None:
         """Deletes the rows whose keys weren't kept."""

@@ -34,15 +34,25 @@ _LOAD = quoted("migrator_mirror_load")
 
 
 class PostgresMirror(SessionStore[Session, Scratch]):
-    """Implements ``mirror.store.MirrorStore`` over the session's open transaction."""
+    """Implements ``mirror.store.MirrorStore`` over the session's open transaction.
+
+    Statements wait until rows are asked for or loaded: a batch has many, and each would wait for the server.
+    """
+
+    def run(self, statement: str) -> None:
+        """Has one statement run before the next that brings or takes rows."""
+        self._session.later(statement)
 
     def selected(self, statement: str, table: Mirrored) -> pa.Table:
         """Source rows that a query gives."""
-        return restored(self._session.table(statement), table.schema, table.columns)
+        rows = self._session.table(statement)
+        self._scratch.seen(rows.num_rows)
+        return restored(rows, table.schema, table.columns)
 
     def flagged(self, statement: str, table: Mirrored) -> tuple[pa.ChunkedArray, pa.Table]:
         """The same behind a column of flags."""
         rows = self._session.table(statement)
+        self._scratch.seen(rows.num_rows)
         return rows.column(0), restored(rows.select(range(1, rows.num_columns)), table.schema, table.columns)
 
     def whole(self, table: Mirrored) -> Iterator[pa.Table]:
@@ -66,6 +76,7 @@ class PostgresMirror(SessionStore[Session, Scratch]):
         staged = held(rows, table.schema, names).rename_columns(table.places(names))
         if chunk is not None:
             staged = staged.add_column(0, "chunk", pa.array([chunk] * rows.num_rows, pa.bool_()))
+        self._scratch.seen(rows.num_rows)
         self._session.run(f"SAVEPOINT {_LOAD}")
         try:
             self._session.load(name, staged)
@@ -73,7 +84,7 @@ class PostgresMirror(SessionStore[Session, Scratch]):
             raise self._not_held(
                 table, refusal, rows, lambda one: self._session.load(name, one), staged
             ) from None
-        self._session.run(f"RELEASE SAVEPOINT {_LOAD}")
+        self._session.later(f"RELEASE SAVEPOINT {_LOAD}")
 
     def load_directly(self, table: Mirrored, parts: Iterator[pa.Table]) -> bool:
         """Loads dump rows straight into the mirror, and tells whether that succeeded."""

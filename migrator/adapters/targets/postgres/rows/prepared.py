@@ -131,10 +131,14 @@ def prepare(structure: Structure, rows: TargetRows, staging: StagingTables) -> P
         structure=structure,
         written=written,
         expressions=tuple(one.expression for one in encoded),
-        staging=staging.table(str(table.id), _staged_columns(encoded)),
-        before="" if keys is None else staging.table(f"{table.id} before", _columns(names, keys)),
+        staging=staging.table(str(table.id), _staged_columns(encoded), encoded_rows.num_rows),
+        before=""
+        if keys is None
+        else staging.table(f"{table.id} before", _columns(names, keys), _number(before)),
         key_expressions=() if keys is None else tuple(one.expression for one in keys),
-        doubted="" if unsure is None else staging.table(f"{table.id} doubted", _columns(names, unsure)),
+        doubted=""
+        if unsure is None
+        else staging.table(f"{table.id} doubted", _columns(names, unsure), _number(doubted)),
         doubted_expressions=() if unsure is None else tuple(one.expression for one in unsure),
     )
     return Prepared(
@@ -149,6 +153,10 @@ def prepare(structure: Structure, rows: TargetRows, staging: StagingTables) -> P
         updates=updates,
         replaces=rows.replaces,
     )
+
+
+def _number(rows: pa.Table | None) -> int:
+    return 0 if rows is None else rows.num_rows
 
 
 def _keys(structure: Structure, rows: pa.Table | None) -> list[Encoded] | None:

@@ -62,22 +62,23 @@ class BatchMirror:
             return rows
         store, table = self._store, self._mirrored(rows.schema)
         keys = table.places(table.key)
-        found = compared(rows.after, rows.before, self._as_they_were(table, rows.after), table.key, columns)
+        staged = store.scratch(f"compared {rows.schema.id}", (("chunk", "boolean"), *table.typed()), keys)
+        store.load(staged, table, rows.after, table.columns, chunk=False)
+        found = compared(rows.after, rows.before, self._as_they_were(table, staged), table.key, columns)
         self._changed[rows.schema.id] = found.columns
+        if not found.after.num_rows and not (found.before is not None and found.before.num_rows):
+            store.run(replace(table, staged=staged).upsert())
+            return None
         if found.quiet.num_rows:
             staged = store.scratch(f"staged {rows.schema.id}", (("chunk", "boolean"), *table.typed()), keys)
             store.load(staged, table, found.quiet, table.columns, chunk=False)
             store.run(replace(table, staged=staged).upsert())
-        loud = found.after.num_rows or (found.before is not None and found.before.num_rows)
-        return replace(rows, before=found.before, after=found.after) if loud else None
+        return replace(rows, before=found.before, after=found.after)
 
-    def _as_they_were(self, table: Mirrored, rows: pa.Table) -> pa.Table:
-        """The mirror's rows of the keys of these."""
-        keys = self._store.scratch(f"gone {table.schema.id}", table.typed(table.key), table.places(table.key))
-        self._store.load(keys, table, rows.select(table.key), table.key)
-        every = ", ".join(table.places(table.columns, "m"))
+    def _as_they_were(self, table: Mirrored, staged: str) -> pa.Table:
+        """The mirror's rows of the keys of staged rows."""
         lookup = table.lookup(table.columns, table.key, table.places(table.key, "k"))
-        return self._store.selected(f"SELECT {every} FROM {keys} k {lookup}", table)
+        return self._store.selected(f"SELECT {_every(table)} FROM {staged} k {lookup}", table)
 
     def _move(self, rows: MirrorRows, follow: bool) -> None:
         store, table = self._store, self._mirrored(rows.schema)
@@ -198,7 +199,7 @@ class BatchMirror:
                     found.wanted = found.sql.wanted()
                 found.grains = self._store.scratch(f"grains {reach}", NUMBERS)
                 self._store.run(f"INSERT INTO {found.grains} {found.wanted}")
-            number += self._count(self._coverage.touched(target, place, found.grains))
+            number += self._coverage.number(self._coverage.touched(target, place, found.grains))
         return number
 
     def slices(self, target: JoinedTarget, grains: int) -> Iterator[Sides]:
@@ -211,7 +212,7 @@ class BatchMirror:
         """
         followed = [self._follow(reach) for reach in target.reaches]
         touched = [self._coverage.touched(target, n, one.grains or "") for n, one in enumerate(followed)]
-        counts = list(map(self._count, touched))
+        counts = list(map(self._coverage.number, touched))
         if self._coverage.of(target) is None and (sum(counts) <= grains or entangled(target.reaches)):
             if sum(counts):
                 for found, name in zip(followed, touched, strict=True):

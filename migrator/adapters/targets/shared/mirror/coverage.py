@@ -20,6 +20,7 @@ class Coverage:
         self._store = store
         self._covering: dict[tuple[str, str], Covered] | None = None
         self._within: dict[tuple[str, Reach], str] = {}
+        self._numbers: dict[str, int] = {}
 
     def all(self) -> Mapping[tuple[str, str], Covered]:
         """The targets that are being filled piece by piece, by name and digest."""
@@ -81,6 +82,12 @@ class Coverage:
                 which = "" if bound == ALL_NUMBERS else f" WHERE number <= {bound:d}"
                 self._store.run(f"INSERT INTO {self._within[kept]} SELECT number FROM {grains}{which}")
         return self._within[kept]
+
+    def number(self, touched: str) -> int:
+        """The number of grains in a table that ``touched`` gave, counted once."""
+        if touched not in self._numbers:
+            self._numbers[touched] = int(str(self._store.rows(f"SELECT count(*) FROM {touched}")[0][0]))
+        return self._numbers[touched]
 
     def _roots(self, target: JoinedTarget) -> list[str]:
         """The mirror's tables that have the target's grains, each once."""
