@@ -17,16 +17,13 @@ import time
 from collections.abc import Callable
 from http import HTTPMethod, HTTPStatus
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from migrator.adapters.observers.live_page import MOST_BYTES, Answer, LivePage, answer, refusal
 from migrator.adapters.observers.metrics import CONTENT_TYPE, exposition
 from migrator.errors import ConfigError
 from migrator.model.observed.listening import Listening, is_loopback
 from migrator.model.observed.observation import DUMPING, FILLING, LEADER, STANDING_BY, STREAMING, Observation
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
 
 _TIMEOUT_S = 5.0
 _AT_ONCE = 8
@@ -170,7 +167,7 @@ class _InTime(io.RawIOBase):
         """Yes."""
         return True
 
-    def readinto(self, buffer: WriteableBuffer, /) -> int:
+    def readinto(self, buffer: Any, /) -> int:
         """See ``io.RawIOBase``."""
         left = self._ends - time.monotonic()
         if left <= 0:
