@@ -227,8 +227,9 @@ class Stream:
         self._count += 1
         number = self._client + self._clients * self._count
         fresh = {moved[-1].name: self._maker.unique(moved[-1], number, table)}
-        whole = {**row, **fresh}
-        if self._known.is_taken(table, whole) or any(one.refuses(whole) for one in of_table(table)):
+        if self._known.is_taken(table, {**{name: row[name] for name in table.key}, **fresh}):
+            return []
+        if any(one.refuses({**row, **fresh}) for one in of_table(table)):
             return []
         return [Change("update", table.name, {name: row[name] for name in table.key}, fresh)]
 
@@ -269,7 +270,9 @@ class Stream:
             free = {name for name in one.columns if table.column(name).nullable}
             if parent is None and not free:
                 raise CannotMake(f"{one.parent} has no row that {', '.join(one.columns)} could name")
-            loose = parent is None or (one.parent not in above and self._dice.random() < _NULLS)
+            loose = parent is None or (
+                bool(free) and one.parent not in above and self._dice.random() < _NULLS
+            )
             for name, other in zip(one.columns, one.parent_columns, strict=True):
                 if loose and name in free:
                     found.setdefault(name, None)
