@@ -63,6 +63,9 @@ def test_what_one_of_them_raises_the_next_call_raises(session: Session) -> None:
 
 
 def test_those_of_a_transaction_that_is_undone_are_forgotten(session: Session) -> None:
+    """With them a transaction that has failed couldn't be rolled back."""
+    with pytest.raises(Refusal, match="division by zero"):
+        session.run("SELECT 1 / 0")
     session.later(ROW)
     session.forget()
     session.run("ROLLBACK")
