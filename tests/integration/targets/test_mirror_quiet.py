@@ -99,6 +99,15 @@ def test_of_a_batch_only_the_rows_that_matter_are_traced(bench: Bench) -> None:
     assert words(bench) == [(1, "a", "y"), (2, "a", None), (4, "d", "new")]
 
 
+def test_a_row_that_goes_beside_one_that_changes_nothing_is_traced(bench: Bench) -> None:
+    filled(bench, JOINED)
+    rows = change([(1, "a", "x"), (3, "c", "")], [(1, "a", "y")])
+    touched, [(before, after)] = traced(bench, JOINED, rows)
+    assert touched
+    assert (before["word"], after["word"]) == ([(3, "c", "")], [])
+    assert words(bench) == [(1, "a", "y"), (2, "b", None)]
+
+
 def test_each_target_is_touched_by_what_it_reads(bench: Bench) -> None:
     filled(bench, JOINED, NOTED)
     touched, sides = traced(bench, NOTED, change([(1, "a", "x")], [(1, "a", "y")]))
