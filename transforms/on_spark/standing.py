@@ -85,8 +85,6 @@ class Slots:
         self._filled: set[Path] = set()
         self.filled_bytes = 0
         """Bytes that the rows of the last batch take in memory."""
-        self.filled_size = 0
-        """The size of the slots that hold them, as ``fill`` returned it."""
         for (name, size), content in self._empty.items():
             for side in SIDES:
                 self._put(self.path(side, name, size), content or ())
@@ -107,7 +105,6 @@ class Slots:
             The size of the slots that hold the rows; 0 if a table has too many rows for the largest size, and nothing
             was changed.
         """
-        self.filled_size = 0
         for size in SIZES:
             contents = self._contents(rows, size)
             if contents is not None:
@@ -123,7 +120,6 @@ class Slots:
                     self._put(path, empty or ())
         self._filled = set(contents)
         self.filled_bytes = sum(table.nbytes for tables in rows.values() for table in tables.values())
-        self.filled_size = size
         return size
 
     def _contents(self, rows: Mapping[str, Mapping[str, pa.Table]], size: int) -> dict[Path, _Content] | None:
