@@ -34,7 +34,7 @@ def shrunk(
 
     Args:
         incident: as it was collected.
-        seconds: no further attempt begins after so many; what was found by then is the answer.
+        seconds: no further attempt begins after so many, but for the replays that prove what was found by then.
         say: hears of the attempts.
         replayed: the judge that counts; a replay on throw-away servers by default.
         quick: a judge that is asked first, where it sees the failure too, and whose answer the other one confirms;
@@ -45,16 +45,22 @@ def shrunk(
     with ExitStack() as stack:
         fast = quick if quick is not None or replayed is not None else _by_grains(incident, stack)
         if fast is not None and fast(incident):
-            found = _smaller(incident, _Judge(fast, lambda: time.monotonic() < ends, say))
-            say("a replay of the smallest")
-            if slow(found):
-                return found
-            say("it doesn't show there: once more, each attempt a replay")
-    return _smaller(incident, slow) if slow(incident) else None
+            found = _steps(incident, _Judge(fast, lambda: time.monotonic() < ends, say))
+            for number, smaller in enumerate(reversed(found)):
+                say("a replay of what was found")
+                if slow.surely(smaller):
+                    return _steps(smaller, slow)[-1] if number else smaller
+                say("it doesn't show there")
+            say("once more, each attempt a replay")
+    return _steps(incident, slow)[-1] if slow.surely(incident) else None
 
 
-def _smaller(incident: Incident, fails: Fails) -> Incident:
-    return columns(rows(transactions(incident, fails), fails), fails)
+def _steps(incident: Incident, fails: Fails) -> list[Incident]:
+    """The incident with fewer transactions, then with fewer rows too, then with fewer columns as well."""
+    found = [incident]
+    for step in (transactions, rows, columns):
+        found.append(step(found[-1], fails))
+    return found[1:]
 
 
 def _by_grains(incident: Incident, stack: ExitStack) -> Fails | None:
@@ -222,10 +228,17 @@ class _Judge:
         self._fails, self._more, self._say = fails, more, say
         self._known: dict[str, bool] = {}
 
+    def surely(self, incident: Incident) -> bool:
+        """Asks also when the time is over: without this answer there is none."""
+        return self._asked(incident, more=True)
+
     def __call__(self, incident: Incident) -> bool:
+        return self._asked(incident, self._more())
+
+    def _asked(self, incident: Incident, more: bool) -> bool:
         words = "\n".join(incident.content().values())
         if words not in self._known:
-            if self._known and not self._more():
+            if self._known and not more:
                 return False
             self._known[words] = self._fails(incident)
             start = sum(map(len, incident.history.start.values()))

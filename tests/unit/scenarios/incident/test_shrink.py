@@ -114,3 +114,31 @@ def test_a_quick_judge_that_is_wrong_has_no_say() -> None:
     assert guilty(found)
     assert found.history.rows() == 2
     assert shrunk(LARGE, 3600, replayed=lambda _: False, quick=lambda _: True) is None
+
+
+def test_what_a_quick_judge_left_too_little_of_is_found_in_an_earlier_step() -> None:
+    """It believes that rows of the start don't matter: what it keeps of the transactions does show."""
+
+    def quick(incident: Incident) -> bool:
+        return any(
+            change.after is not None and change.after["code"] == "new-5"
+            for change in incident.history.changes()
+        )
+
+    asked = list[Incident]()
+
+    def slow(incident: Incident) -> bool:
+        asked.append(incident)
+        return guilty(incident)
+
+    found = shrunk(LARGE, 3600, replayed=slow, quick=quick)
+    assert found is not None
+    assert guilty(found)
+    assert found.history.rows() == 2
+    assert all(len(incident.history.transactions) <= 1 for incident in asked)
+
+
+def test_a_failure_that_shows_is_never_said_not_to_because_the_time_is_over() -> None:
+    found = shrunk(LARGE, 0, replayed=guilty, quick=lambda _: True)
+    assert found is not None
+    assert guilty(found)
