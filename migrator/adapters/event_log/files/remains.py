@@ -41,6 +41,8 @@ _WORKING = frozenset(
         "run.log",
         *(f"run.log.{number}" for number in range(1, 6)),
         "progress.json",
+        "plans.json",
+        "plans.new",
         "standbys",
         "requests.lock",
         LOCK,
