@@ -141,6 +141,7 @@ def test_runs_pass_through_every_point_that_is_listed(
             "reset.marked",
             "reset.removed",
             "target.refused",
+            "target.orphaned",
             "remap.asked",
             "remap.merged",
             "remap.moved",
@@ -156,15 +157,20 @@ def test_runs_pass_through_every_point_that_is_listed(
         joined.run_here()
         assert shop.differences(joined, TABLES) == {}
         assert joined.command("reset", "--yes") == 0
-    assert set(POINTS) - passed.points == {"changes.poll", "target.refused", *OF_CUTOVERS}
+    assert set(POINTS) - passed.points == {"changes.poll", "target.refused", "target.orphaned", *OF_CUTOVERS}
     with polled.config.open("a") as file:
         file.write('\n[apply]\nbad_rows = "set_aside"\n')
-    polled.new.execute("ALTER TABLE purchase ADD CHECK (purchase_id <> 77)")
+    polled.new.execute(
+        "ALTER TABLE purchase ADD CHECK (purchase_id <> 77)",
+        "CREATE TABLE billed (id bigint PRIMARY KEY)",
+        "INSERT INTO billed SELECT n FROM generate_series(1, 10000) n WHERE n <> 78",
+        "ALTER TABLE purchase ADD FOREIGN KEY (purchase_id) REFERENCES billed",
+    )
     polled.run_here()
     with polled.old.connect() as writer:
         writer.execute("UPDATE orders SET total = total + 1 WHERE id <= 10")
     polled.run_here()  # a server on which nothing was written since the dump began isn't polled
-    assert [row[0] for row in polled.differences()] == [77]
+    assert [row[0] for row in polled.differences()] == [77, 78]
     assert passed.points == set(POINTS) - set(OF_CUTOVERS)
 
 

@@ -183,7 +183,6 @@ def test_what_a_run_in_the_driver_opens_is_closed(spark: SparkSession) -> None:
     allocated = spark._jvm.org.apache.spark.sql.util.ArrowUtils.rootAllocator().getAllocatedMemory  # type: ignore[union-attr]
     before = allocated()
     job = together(spark, made, in_jvm)
-    assert job._task is not None
     try:
         for one in made.values():
             one.put({}, {NAME: rows(*range(100))})
@@ -191,6 +190,7 @@ def test_what_a_run_in_the_driver_opens_is_closed(spark: SparkSession) -> None:
         with pytest.raises(PySparkException, match="DIVIDE_BY_ZERO"):
             job.submit(["many", "failing"], 1).result()
         assert allocated() == before
+        assert job._task is not None
         assert job._task._memory.executionMemoryUsed() == 0
         for one in made.values():
             one.put({}, {NAME: rows(1, 3)})
