@@ -9,6 +9,7 @@
         ``SchemaError``    a source table changed in a way that can't be carried on
             ``ReplacedError``  another table has the name of a captured one
     ``ClusterError``       Spark's executors can't do their part
+    ``KeptPlanError``      the plan that an earlier start kept isn't its function's; a run begins again by itself
     ``MappingError``       the user's mapping is wrong, or fails on a row
         ``RowUnmapped``    it fails on one row, which is known
         ``MappingErrors``  several functions or queries of it are
@@ -137,6 +138,10 @@ class ReplacedError(SchemaError):
 
 class ClusterError(MigratorError):
     """Executors of a Spark cluster don't come, or can't do their part."""
+
+
+class KeptPlanError(MigratorError):
+    """The plan that an earlier start kept isn't its function's. To map the same batch again is no use: a start is."""
 
 
 class MappingError(MigratorError):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from migrator.errors import MigratorError
+from migrator.errors import KeptPlanError
 from migrator.model.reach import Reference
 from migrator.model.table import TableSchema
 from migrator.model.target import TargetColumn
@@ -101,7 +101,7 @@ class KeptPlans:
     def prove(self, plan: MappingPlan) -> None:
         """Compares a kept plan with its function as it is now, once.
 
-        Raises ``MigratorError``, retryable: the function makes other rows by now. What was kept is gone then, so the
+        Raises ``KeptPlanError``: the function makes other rows by now. What was kept is gone then, so the
         next start analyses it.
         """
         name = plan.target.name
@@ -111,13 +111,12 @@ class KeptPlans:
             if fingerprint(self._spark(), plan).text != plan.kept:
                 with suppress(OSError):
                     self._path.unlink(missing_ok=True)
-                raise MigratorError(
+                raise KeptPlanError(
                     f"the function of target table {name!r} isn't the one whose plan was kept",
                     where=plan.target.where(),
                     cause="it depends on something beside its code, tables and settings: a file, the environment",
                     remedy="start again: all functions are analysed anew, and a changed one is named; no row was"
                     " mapped by the plan that was kept",
-                    retryable=True,
                 )
             self._proved.add(name)
 

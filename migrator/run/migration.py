@@ -18,7 +18,15 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from migrator.errors import DamageError, FencedError, MigratorError, PreflightError, ReplacedError, together
+from migrator.errors import (
+    DamageError,
+    FencedError,
+    KeptPlanError,
+    MigratorError,
+    PreflightError,
+    ReplacedError,
+    together,
+)
 from migrator.model.finding import Finding
 from migrator.model.ledger import Ledger
 from migrator.model.limits import SET_ASIDE
@@ -190,7 +198,8 @@ class Migration:
                 "replaced", *([f"{error.what}; all of its rows are read again"] if again else [])
             )
             return again
-        return error.retryable and (self._admitted or self._parts.begun())
+        again = error.retryable or isinstance(error, KeptPlanError)
+        return again and (self._admitted or self._parts.begun())
 
     def _attempt(self, stopping: Stopping, until: Until | None) -> None:
         """Runs until stopped. What the machine ran out of becomes a named error, whichever thread met it first."""
