@@ -19,9 +19,11 @@ _SESSIONS = (
     " WHERE ID <> CONNECTION_ID() AND COMMAND NOT LIKE 'Binlog Dump%%' AND USER IN ({places}) ORDER BY 1"
 )
 _LATE = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Locked_connects', 'Access_denied_errors')"
-_ENDING = "Killed"
-"""The command of a session that is about to go."""
+_PASSING = frozenset({"Killed", "Connect"})
+"""Commands of a session that is about to go, and of one that is being let in or refused."""
 _MOMENT_S = 0.02
+_MOMENTS = 25
+"""Looks, a moment apart, at a session that may be passing."""
 _ROUNDS = 2
 """Looks in a row without a session: one that was let in before the lock may show itself a moment later."""
 
@@ -116,12 +118,15 @@ class Accounts:
             return []
         sql = _SESSIONS.format(places=", ".join(["%s"] * len(users)))
         found = [OpenTransaction(*row) for row in session.rows(sql, users)]
-        if all(one.doing != _ENDING for one in found):
-            return found
-        # A login that is refused is listed so for a moment, a session that was ended until it is rolled back.
-        time.sleep(_MOMENT_S)
-        left = {row[0] for row in session.rows(sql, users)}
-        return [one for one in found if one.doing != _ENDING or one.id in left]
+        # A refused login is listed for a moment, an ended session until it is rolled back. One that stays counts,
+        # also by the name of a login: the server looked at its account before the lock, and may let it in yet.
+        for _ in range(_MOMENTS):
+            if all(one.doing not in _PASSING for one in found):
+                break
+            time.sleep(_MOMENT_S)
+            left = {str(row[0]): OpenTransaction(*row) for row in session.rows(sql, users)}
+            found = [left.get(one.id, one) for one in found if one.id in left or one.doing not in _PASSING]
+        return found
 
     def _ended(self, session: MysqlFenceSession, plan: FencePlan) -> bool:
         found = self._sessions(session, plan)
