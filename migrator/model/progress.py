@@ -117,6 +117,10 @@ class Parent:
         return tuple(key[columns.index(name)] for name in self.columns) == self.key
 
 
+UNMAPPED = "the mapping fails: "
+"""The beginning of the reason of a row that is set aside because its mapping fails."""
+
+
 @dataclass(frozen=True, slots=True)
 class BadRow:
     """A target row that was set aside: the target refused it, and has no row of its key.
@@ -141,6 +145,11 @@ class BadRow:
     row: str
     dropped: str = ""
     parent: Parent | None = None
+
+    @property
+    def unmapped(self) -> bool:
+        """Tells whether its mapping fails, so that there is no mapped row."""
+        return self.reason.startswith(UNMAPPED)
 
     def key_text(self) -> str:
         """``name=value`` pairs of the key."""

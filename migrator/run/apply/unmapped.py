@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from migrator.columnar.bad_rows import KeyText, cut, key_texts, row_text
 from migrator.errors import CORRECTED_MAPPING, MappingError, RowUnmapped
-from migrator.model.progress import BadRow
+from migrator.model.progress import UNMAPPED, BadRow
 from migrator.ports.eventlog import Batch
 from migrator.ports.target import TargetRows
 from migrator.run.apply.spark_jobs import SPARK_ERRORS
@@ -197,6 +197,6 @@ def _record(rows: TargetRows, key: KeyText, failed: _Failed, batch: Batch) -> Ba
         key,
         batch.checkpoint.position.token,
         batch.last,
-        cut(f"the mapping fails: {error.cause} ({error.where})", _REASON),
+        cut(f"{UNMAPPED}{error.cause} ({error.where})", _REASON),
         f"{failed.source}: {row_text(failed.row)}",
     )

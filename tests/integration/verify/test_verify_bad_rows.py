@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from migrator.model.progress import BadRow
+from migrator.model.progress import UNMAPPED, BadRow
 from transforms.registry import TargetMapping
 from verify.readers.snapshot import TargetColumnText
+from verify.tables.compare.bad_keys import without_unmapped
 from verify.tables.compare.compare import MISSING, STATUS, Shape, key_names
 from verify.tables.rounds.progress import TableProgress
 
@@ -44,3 +50,26 @@ def test_a_missing_key_that_is_set_aside_is_counted_as_such(
     table.settled = [spark.createDataFrame(pa.table(found))]
     table.bad_rows = (BadRow("t", ("k",), (named,), "p", 1, "r", "x"),)
     assert table.missing_bad_rows() == 1
+
+
+@pytest.mark.parametrize("key", [("k",), ("k", "n")])
+def test_rows_whose_mapping_fails_are_left_out_by_their_keys(
+    spark: SparkSession, key: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Two keys of two columns may read the same in a row: ("1", "12") and ("11", "2")."""
+    columns = [TargetColumnText(name, "int4", "int4", False) for name in ("k", "n", "v")]
+    rows = pa.table({"k": [1, 11, 2, 3], "n": [12, 2, 2, 3], "v": ["none", "7", "8", "none"]})
+    parquet.write_table(
+        rows, tmp_path / "rows.parquet"
+    )  # Spark computes rows in memory before it moves a filter
+    stored = spark.read.parquet(str(tmp_path))
+    mapped = stored.selectExpr("string(k) k", "string(n) n", "string(int(v)) v")
+    values = {"k": ("1", "3"), "n": ("12", "3")}
+    aside = [
+        BadRow("t", key, tuple(values[name][i] for name in key), "p", 1, f"{UNMAPPED}so", "x") for i in (0, 1)
+    ]
+    left = without_unmapped(spark, mapped, aside, key, columns).orderBy("k")
+    assert [row["v"] for row in left.collect()] == ["7", "8"]
+    refused = [replace(one, reason="too long") for one in aside]
+    with pytest.raises(PySparkException, match="none"):
+        without_unmapped(spark, mapped, refused, key, columns).collect()

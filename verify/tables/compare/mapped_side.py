@@ -11,15 +11,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from migrator.errors import VerifyError
+from migrator.model.progress import BadRow
 from migrator.model.table import TableSchema
 from transforms.analysis.plan import call
 from transforms.frames import file_uri
 from transforms.on_spark.pipeline import parquet_frame
 from transforms.registry import TargetMapping
 from verify.readers.snapshot import SourceSnapshot, SourceTable, TargetColumnText, TargetRowsText
+from verify.tables.compare.bad_keys import without_unmapped
 from verify.tables.compare.compare import Shape, Sides, place
 from verify.tables.compare.normalise import mapped_text, target_text
-from verify.tables.compare.spark_failure import named_failure
+from verify.tables.compare.spark_failure import MappingFails, named_failure
 
 
 def source_frames(
@@ -71,16 +73,23 @@ def mapped_frame(
 
 
 def canonical_sides(
-    spark: SparkSession, target: TargetMapping, snapshot: SourceSnapshot, rows: TargetRowsText
+    spark: SparkSession,
+    target: TargetMapping,
+    snapshot: SourceSnapshot,
+    rows: TargetRowsText,
+    bad_rows: Sequence[BadRow] = (),
 ) -> tuple[Sides, list[TargetColumnText]]:
     """Returns both sides, to be compared, and the target columns compared. So far only the user's function has run.
+
+    Of ``bad_rows``, which the ledger names as set aside, those that the mapping fails on aren't mapped.
 
     Raises ``VerifyError`` naming the mapping when the function can't be called on these tables.
     """
     with mapping_failure(target):
         frame, filled = mapped_frame(target, source_frames(spark, target, snapshot.tables), rows.columns)
         shape = Shape(tuple(c.name for c in filled), target.key)
-        return Sides(_texts(frame, filled), _canonical_target(spark, rows, filled), shape), filled
+        mapped = without_unmapped(spark, _texts(frame, filled), bad_rows, target.key, filled)
+        return Sides(mapped, _canonical_target(spark, rows, filled), shape), filled
 
 
 def canonical_mapped(
@@ -112,7 +121,9 @@ def mapping_failure(target: TargetMapping) -> AbstractContextManager[None]:
     return named_failure(
         f"the mapping of {target.name} fails on the source's rows",
         target.where(),
-        "correct the mapping, or the source row named",
+        "correct the mapping, or the source row named; where the run sets such rows aside and one was"
+        " corrected meanwhile: verify again",
+        MappingFails,
     )
 
 

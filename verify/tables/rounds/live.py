@@ -45,6 +45,7 @@ from verify.readers.snapshot import LedgerState, LogPlace, SourceSnapshot
 from verify.readers.source import SourceReader
 from verify.tables.compare.compare import compare
 from verify.tables.compare.mapped_side import canonical_sides, mapping_failure, stored_sides
+from verify.tables.compare.spark_failure import MappingFails
 from verify.tables.rounds.chunked import ChunkReads, read_chunks
 from verify.tables.rounds.named_keys import NamedKeys, of_named_keys
 from verify.tables.rounds.progress import TableProgress
@@ -194,9 +195,7 @@ class LiveComparison:
             if ledger is None or ledger.checkpoint is None:
                 table.unknown = "the ledger is empty: nothing was applied yet"
                 continue
-            table.bad_rows = tuple(
-                one for one in ledger.checkpoint.bad_rows if one.target == table.target.name
-            )
+            table.names_aside(ledger.checkpoint.bad_rows)
             for name in table.target.sources:
                 dump = ledger.checkpoint.dump_of(TableId(self.source_schema, name))
                 if dump is None or not dump.done:
@@ -306,7 +305,12 @@ class LiveComparison:
         unread = table.part(reads.unread, directory.with_name(f"{directory.name}-read"))
         number = before - table.aside_keys
         if unread is None or table.aside is not None:
-            self._compare_read(table, reads, directory)
+            try:
+                self._compare_read(table, reads, directory)
+            except MappingFails as error:
+                if reads.wait.reached:
+                    raise
+                table.unknown = f"its mapping fails on rows that weren't applied yet: {error.cause}"
         if unread is not None:
             table.put_back(unread, number)
 
@@ -316,7 +320,8 @@ class LiveComparison:
         if reads.mapped is not None and table.shape is not None:
             sides = stored_sides(self.spark(), reads.mapped, rows, table.columns, table.shape)
         else:
-            sides, table.columns = canonical_sides(self.spark(), table.target, reads.source, rows)
+            aside = table.set_aside(reads.still)
+            sides, table.columns = canonical_sides(self.spark(), table.target, reads.source, rows, aside)
             table.uncompared = tuple(c.name for c in rows.columns if c not in table.columns)
         with mapping_failure(table.target):
             comparison = compare(sides.mapped, sides.target, sides.shape, directory, only=table.aside)

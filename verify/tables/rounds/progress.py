@@ -22,8 +22,8 @@ Keys that are open after the last round stay set aside.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
 from typing import NamedTuple
@@ -36,6 +36,7 @@ from migrator.model.progress import BadRow
 from transforms.registry import TargetMapping
 from verify.readers.chunk_keys import Piece
 from verify.readers.snapshot import TargetColumnText
+from verify.tables.compare.bad_keys import canonical_keys, named_by
 from verify.tables.compare.compare import (
     DIFFERENT,
     DUPLICATE,
@@ -53,7 +54,6 @@ from verify.tables.compare.compare import (
     stored,
     with_cells,
 )
-from verify.tables.compare.normalise import mapped_text
 from verify.tables.sweeps.bucket_look import BucketPlan
 from verify.tables.sweeps.chunk_choice import ChunkPlan
 from verify.tables.sweeps.grain_buckets import Bucket
@@ -137,6 +137,7 @@ class TableProgress:
         owners: the buckets that had those keys; None if they have to be found.
         method: the way it was verified, for the report.
         bad_rows: the rows that the ledger named as set aside when the target was read last.
+        bad_rows_before: those that it named the time before.
         cut: whether the time was up before its rows were read once.
         late: how the two sides stood when the time was up before everything was settled; else empty.
         named: whether only keys are compared that a caller named (``verify.tables.rounds.named_keys``).
@@ -167,6 +168,7 @@ class TableProgress:
     owners: frozenset[Bucket] | None = None
     method: str = ""
     bad_rows: tuple[BadRow, ...] = ()
+    bad_rows_before: tuple[BadRow, ...] = ()
     cut: bool = False
     late: str = ""
     named: bool = False
@@ -175,6 +177,20 @@ class TableProgress:
     def open(self) -> bool:
         """Returns whether something is left to be found out."""
         return not self.unknown and (self.rounds == 0 or self.cut or self.aside_keys > 0)
+
+    def names_aside(self, rows: Sequence[BadRow]) -> None:
+        """Takes the rows that the ledger names as set aside, of whichever target."""
+        self.bad_rows_before = self.bad_rows
+        self.bad_rows = tuple(one for one in rows if one.target == self.target.name)
+
+    def set_aside(self, still: bool) -> tuple[BadRow, ...]:
+        """Rows set aside, or that were when the source was read.
+
+        One that was corrected between the two reads fails in the view of the source, while the ledger that the target
+        was read with doesn't name it any more. Its key is left out then: open, and read again. Where both sides
+        stood still, just those that the ledger names fail.
+        """
+        return self.bad_rows if still else (*self.bad_rows_before, *self.bad_rows)
 
     def agree(self, rows: int) -> None:
         """Takes a first round in which no row had to be read: ``rows`` of both sides have one digest."""
@@ -314,22 +330,9 @@ class TableProgress:
         differing = self.differing()
         if differing is None or self.shape is None or not self.bad_rows:
             return 0
-        names = key_names(self.shape)
-        keys = {
-            name: pa.array([one.key[one.columns.index(name)] for one in self.bad_rows], pa.string())
-            for name in self.shape.key
-        }
-        texts = differing.sparkSession.createDataFrame(pa.table(keys))
-        # The ledger has dates and numbers as servers print them, bytes as digits; here each has its canonical text.
-        by_name = {
-            column.name: replace(column, printed=None) if column.base in ("bytea", "bool") else column
-            for column in self.columns
-        }
-        canonical = mapped_text(texts, [by_name[name] for name in self.shape.key])
-        wanted = texts.select(*(text.alias(f"__bad_{i}") for i, text in enumerate(canonical)))
-        same = [F.col(name).eqNullSafe(F.col(f"__bad_{i}")) for i, name in enumerate(names)]
-        condition = reduce(lambda a, b: a & b, same)
-        return differing.where(F.col(STATUS) == MISSING).join(wanted, condition, "left_semi").count()
+        wanted = canonical_keys(differing.sparkSession, self.bad_rows, self.shape.key, self.columns)
+        missing = differing.where(F.col(STATUS) == MISSING)
+        return named_by(missing, key_names(self.shape), wanted).count()
 
     def differing(self) -> DataFrame | None:
         """All rows settled as not equal, or None."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import signal
 from pathlib import Path
@@ -71,6 +72,13 @@ def aside(project: Project) -> dict[int, str]:
     return {int(one.key[0]): one.reason for one in bad_rows(configuration.load(project.config))}
 
 
+def counts(project: Project, capfd: pytest.CaptureFixture[str], code: int) -> dict[str, dict[str, int]]:
+    """What `migrator verify`, which ends with this code, counts of each target."""
+    capfd.readouterr()
+    assert project.command("verify", "--json") == code
+    return {one["target"]: one["counts"] for one in json.loads(capfd.readouterr().out)["tables"]}
+
+
 def holds(project: Project) -> None:
     """All of both targets but what fails, by plain Python."""
     talk = [
@@ -102,6 +110,26 @@ def test_rows_that_cannot_be_mapped_go_aside_by_their_keys_and_come_back(project
     project.run_here()
     holds(project)
     assert aside(project) == {}
+
+
+@pytest.mark.parametrize("project", WAYS, indirect=True, ids=str)
+def test_verify_counts_rows_that_cannot_be_mapped_apart(
+    project: Project, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The judge calls the mapping over whole tables: it would fail on such a row, and end without any verdict."""
+    project.old.execute(*(f"UPDATE talk SET {bad} WHERE id = {key}" for key, bad in enumerate(BAD, 5)))
+    project.run_here()
+    counted = counts(project, capfd, 1)
+    said = {name: number for name, number in counted["said"].items() if number}
+    assert said == {"compared": ROWS - len(BAD), "equal": ROWS - len(BAD), "bad_rows": len(BAD)}
+    assert counted["heard"]["equal"] == ROWS
+    project.old.execute("UPDATE talk SET number = '3', words = 'good'")
+    project.run_here()
+    project.old.execute("UPDATE talk SET number = 'none' WHERE id = 9")
+    assert project.command("verify", "--wait", "0") == 3, "the run is behind: unknown"
+    project.new.execute("UPDATE said SET number = 4 WHERE id = 5")
+    project.run_here()
+    assert counts(project, capfd, 1)["said"]["different"] == 1, "the control"
 
 
 @pytest.mark.parametrize("project", WAYS[:1], indirect=True, ids=str)
