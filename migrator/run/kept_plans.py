@@ -49,6 +49,7 @@ class KeptPlans:
         self._contents: dict[str, Fingerprint] = {}
         self._proving = threading.Lock()
         self._proved: set[str] = set()
+        self._wrong: set[str] = set()
 
     def begin(self) -> None:
         """Reads the file anew, for another start in this process."""
@@ -76,7 +77,7 @@ class KeptPlans:
             )
         except (KeyError, TypeError, ValueError, AttributeError, GrainProblem):
             return None
-        return plan
+        return None if plan.kept in self._wrong else plan
 
     def content(self, plan: MappingPlan) -> Fingerprint:
         """Returns a plan's fingerprint: of a kept one as it was kept."""
@@ -109,6 +110,7 @@ class KeptPlans:
             if not plan.kept or name in self._proved:
                 return
             if fingerprint(self._spark(), plan).text != plan.kept:
+                self._wrong.add(plan.kept)  # for a file that can't be removed
                 with suppress(OSError):
                     self._path.unlink(missing_ok=True)
                 raise KeptPlanError(

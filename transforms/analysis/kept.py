@@ -2,12 +2,14 @@
 
 A plan is kept under a signature of all that it was read from: the declaration, the tables of both sides, the
 project's code, versions and settings. A function may read more than that (a file, the environment). So whoever maps
-rows by such a plan has it proved first: its fingerprint is taken from the function as it is now, and compared.
+rows by such a plan has it proved first: its fingerprint is taken from the function as it is now, and compared. That
+says nothing of the columns that are kept beside the fingerprint, so each record has a digest of its own.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -46,7 +48,8 @@ def signature(
     """
     parts = (
         *(target.name, target.key, target.sources, target.links, target.roles, target.surrogates),
-        None if callable(target.grain) else target.grain,
+        "computed" if callable(target.grain) else repr(target.grain),
+        [(table, name) for table, name, _ in target.values],
         target.where(),
         [schemas.get(name) for name in target.sources],
         tuple(columns),
@@ -64,7 +67,7 @@ def record(plan: MappingPlan, signed: str, content: Fingerprint) -> Record | Non
     computed = plan.target.values or any(not reach.grain for reach in plan.reaches)
     if computed or not content.text:
         return None
-    return {
+    found = {
         "signature": signed,
         "kind": plan.kind.value,
         "columns": [column.name for column in plan.columns],
@@ -72,6 +75,13 @@ def record(plan: MappingPlan, signed: str, content: Fingerprint) -> Record | Non
         "repeated": list(plan.repeated),
         "content": [content.text, content.basis, content.outline],
     }
+    return {**found, "digest": _digest(found)}
+
+
+def _digest(found: Mapping[str, Any]) -> str:
+    """A digest of all parts of a record beside itself."""
+    parts = {name: part for name, part in found.items() if name != "digest"}
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def restored(
@@ -83,8 +93,10 @@ def restored(
 ) -> MappingPlan:
     """Returns the plan that a record was taken of. Arguments as of ``signature``, with the same signature.
 
-    Raises ``KeyError``, ``TypeError``, ``ValueError`` for a record of another form.
+    Raises ``KeyError``, ``TypeError``, ``ValueError`` for a record of another form, or a damaged one.
     """
+    if kept["digest"] != _digest(kept):
+        raise ValueError("the record isn't the one that was written")
     kind, repeated = MappingKind(kept["kind"]), tuple(map(str, kept["repeated"]))
     written = {str(name) for name in kept["columns"]}
     linked = between(references, repeated) if kind is MappingKind.GRAIN else []

@@ -30,12 +30,15 @@ RUN = (
         ("a plan of other tables is taken over", 'if kept is None or kept.get("signature") != signed:', "if kept is None:"),
         ("what was proved wrong stays", "self._path.unlink(missing_ok=True)", "pass"),
         ("another format is read as ours", 'if kept["format"] != _FORMAT:', "if False:"),
+        ("what was proved wrong is taken from a file that stays", "return None if plan.kept in self._wrong else plan", "return plan"),
     ),
     *mutants_of(
         "transforms/analysis/kept.py", _KEPT,
         ("a plan with computed values is kept", "if computed or not content.text:", "if not content.text:"),
         ("a plan that can't be proved is kept", "if computed or not content.text:", "if computed:"),
         ("foreign keys don't matter", "        sorted(references),\n", ""),
+        ("a damaged record is taken over", 'if kept["digest"] != _digest(kept):', "if False:"),
+        ("whether a grain is computed doesn't matter", '"computed" if callable(target.grain) else repr(target.grain)', "None if callable(target.grain) else target.grain"),
     ),
     *mutants_of(
         "migrator/run/lead/read_again.py", ("tests/unit/run/lead/test_read_again.py",),

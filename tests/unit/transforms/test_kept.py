@@ -121,6 +121,8 @@ def test_the_signature_changes_with_each_thing_that_a_plan_is_read_from() -> Non
                 {"key": ("total",)},
                 {"grain": "line.id"},
                 {"grain": lambda line: line.id},
+                {"grain": None},
+                {"values": (("line", "code", lambda line: line.id),)},
                 {"function": other},
                 {"sources": ("line", "orders")},
                 {"links": ("line.orders_id = orders.id",)},
@@ -210,6 +212,12 @@ def test_a_function_that_changed_without_its_code_is_met_before_a_row_is_mapped(
         lambda text: text.replace('"reads"', '"read"'),
         lambda text: text.replace('"content": [', '"content": ["more", '),
         lambda text: '{"format": 1, "plans": {"summary": 3}}',
+        lambda text: text.replace('"line": ["id", "orders_id"]', '"line": ["id", "above"]'),
+        lambda text: text.replace('["id", "orders_id"]', '["id"]'),
+        lambda text: text.replace('"columns": ["order_id", "total"]', '"columns": ["order_id", "note"]'),
+        lambda text: text.replace('"repeated": []', '"repeated": ["line"]'),
+        lambda text: text.replace('"kind": "joined"', '"kind": "row-wise"'),
+        lambda text: text.replace('"abc"', '"abd"'),
     ],
 )
 def test_a_file_that_cannot_be_read_costs_an_analysis(
@@ -221,8 +229,50 @@ def test_a_file_that_cannot_be_read_costs_an_analysis(
     first.content(PLAN)
     first.keep({"summary": PLAN})
     assert find(store(path, monkeypatch, [])[0]) is not None
-    path.write_text(damage(path.read_text()))
+    whole = path.read_text()
+    path.write_text(damage(whole))
+    assert path.read_text() != whole
     assert find(store(path, monkeypatch, [])[0]) is None
+
+
+def test_a_changed_byte_anywhere_gives_the_same_plan_or_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not every byte is a part of the plan: a name of another target is, a letter of the format isn't."""
+    path = tmp_path / "plans.json"
+    first, _ = store(path, monkeypatch, [CONTENT])
+    find(first)
+    first.content(PLAN)
+    first.keep({"summary": PLAN})
+    whole = path.read_bytes()
+    for place in range(len(whole)):
+        for flipped in (1, 2, 16):
+            path.write_bytes(whole[:place] + bytes([whole[place] ^ flipped]) + whole[place + 1 :])
+            found = find(store(path, monkeypatch, [])[0])
+            assert found in (None, replace(PLAN, kept=CONTENT.text)), (place, flipped)
+
+
+def test_what_was_proved_wrong_is_not_taken_again_though_it_cannot_be_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise each attempt of a run would end with the same error, for ever."""
+    first, _ = store(tmp_path / "plans.json", monkeypatch, [CONTENT])
+    find(first)
+    first.content(PLAN)
+    first.keep({"summary": PLAN})
+    second, _ = store(tmp_path / "plans.json", monkeypatch, [Fingerprint("def", "Spark 4")])
+    plan = find(second)
+    assert plan is not None
+
+    def refused(*_: Any, **__: Any) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "unlink", refused)
+    with pytest.raises(KeptPlanError):
+        second.prove(plan)
+    assert (tmp_path / "plans.json").exists()
+    second.begin()
+    assert find(second) is None
 
 
 def test_a_disk_that_refuses_ends_no_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
