@@ -198,6 +198,7 @@ def test_a_function_that_changed_without_its_code_is_met_before_a_row_is_mapped(
     with pytest.raises(KeptPlanError, match="isn't the one whose plan was kept") as caught:
         second.prove(plan)
     assert not caught.value.retryable  # the batch would be mapped again, and again
+    assert not (tmp_path / "plans.json").exists()
     second.begin()
     assert find(second) is None
 
