@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import stat
 from collections.abc import Mapping
@@ -19,9 +20,12 @@ import pyspark
 
 _ROOM_BYTES = 2 << 30
 """Free space below which none is made: one takes 170 MB."""
+_SUFFIX = ".jsa"
 _QUIET = "-Xlog:cds=off -Xlog:class+path=off"
 _OWN = ("SharedArchiveFile", "ArchiveClassesAtExit", "-Xshare", "AutoCreateSharedArchive")
 """Options by which somebody else decides."""
+_UNSAFE = re.compile(r"[^\w./+,@=~-]")
+"""Letters of a path that mean something in a text of options: blanks and quotes to Spark, a colon to Java."""
 _ENVIRONMENT = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 
 
@@ -29,45 +33,68 @@ _ENVIRONMENT = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_
 class ClassArchive:
     """The archive's file, there or not.
 
+    Its name has a digest of its content: a JVM dies of one that was damaged or cut off, or runs other code.
+
     Attributes:
-        path: the file, in a folder that only this user writes to.
+        stem: the file's path up to the digest, in a folder that only this user writes to.
     """
 
-    path: Path
+    stem: Path
 
     @property
     def new(self) -> Path:
         """The file that a JVM of this process leaves."""
-        return self.path.with_suffix(f".{os.getpid()}")
+        return self.stem.with_name(f"{self.stem.name}.{os.getpid()}")
+
+    def path(self) -> Path | None:
+        """Returns the archive; None if there is no whole one, or another user can write it."""
+        return next(filter(_is_ours_and_whole, self._files()), None)
 
     def options(self) -> str:
-        """Returns Java's options that map the archive; empty if there is none, or another user can write it."""
-        with suppress(OSError):
-            found = self.path.stat()
-            if found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-                return f"{_QUIET} -XX:SharedArchiveFile={self.path}"
-        return ""
+        """Returns Java's options that map the archive; empty if there is none."""
+        found = self.path()
+        return "" if found is None else f"{_QUIET} -XX:SharedArchiveFile={found}"
 
     def training(self) -> str:
         """Returns Java's options by which a JVM leaves the archive at its end; empty where there is one, or no
         room."""
         with suppress(OSError):
-            if not self.path.exists():
-                self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                if shutil.disk_usage(self.path.parent).free >= _ROOM_BYTES:
+            if self.path() is None:
+                self.stem.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                if shutil.disk_usage(self.stem.parent).free >= _ROOM_BYTES:
                     return f"{_QUIET} -XX:ArchiveClassesAtExit={self.new}"
         return ""
 
     def adopt(self, whole: bool) -> bool:
         """Takes the file that a JVM has left for the archive; tells whether there is one. ``whole``: the JVM ended by
-        itself, so the file isn't cut off."""
+        itself and without an error, so the file isn't cut off."""
         with suppress(OSError):
             if whole and self.new.is_file():
                 self.new.chmod(0o400)
-                os.replace(self.new, self.path)
+                os.replace(self.new, self.stem.with_name(f"{self.stem.name}-{_digest(self.new)}{_SUFFIX}"))
+                for damaged in (one for one in self._files() if not _is_ours_and_whole(one)):
+                    damaged.unlink()
                 return True
             self.new.unlink(missing_ok=True)
         return False
+
+    def _files(self) -> list[Path]:
+        with suppress(OSError):
+            return sorted(self.stem.parent.glob(f"{self.stem.name}-*{_SUFFIX}"))
+        return []
+
+
+def _is_ours_and_whole(file: Path) -> bool:
+    with suppress(OSError):
+        found = file.stat()
+        ours = found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        return ours and file.name.endswith(f"-{_digest(file)}{_SUFFIX}")
+    return False
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()[:32]
 
 
 def class_archive(java_home: Path, conf: Mapping[str, str]) -> ClassArchive | None:
@@ -82,12 +109,13 @@ def class_archive(java_home: Path, conf: Mapping[str, str]) -> ClassArchive | No
         return None
     try:
         release = (java_home / "release").read_bytes()
-        place = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        cache = Path(os.environ.get("XDG_CACHE_HOME", ""))
+        place = cache if cache.is_absolute() else Path.home() / ".cache"
     except (OSError, RuntimeError):  # an image without such a file; a user without a home
         return None
-    if any(letter.isspace() for letter in str(place)):
-        return None  # Spark would take the option for two
+    if _UNSAFE.search(str(place)) is not None:
+        return None
     known = b" ".join(
         [str(java_home).encode(), release, str(pyspark.__file__).encode(), pyspark.__version__.encode()]
     )
-    return ClassArchive(place / "migrator" / f"spark-classes-{hashlib.sha256(known).hexdigest()[:12]}.jsa")
+    return ClassArchive(place / "migrator" / f"spark-classes-{hashlib.sha256(known).hexdigest()[:12]}")

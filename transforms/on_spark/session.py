@@ -152,7 +152,7 @@ def stop_session(exit_s: float = _EXIT_S) -> None:
             process.kill()
             process.wait()
         if trained is not None:
-            trained.adopt(whole=process.returncode >= 0)
+            trained.adopt(whole=process.returncode == 0)
 
 
 def _stop(session: SparkSession) -> None:

@@ -14,6 +14,8 @@ _REMAPPING = ("tests/unit/run/lead/test_remapping.py",)
 _BESIDES = ("tests/integration/targets/test_besides.py",)
 _DIFFERING = ("tests/integration/transforms/test_differing.py",)
 _FLAT = ("tests/integration/spark/test_flat.py",)
+_ARCHIVE = ("tests/unit/transforms/test_class_archive.py",)
+_AHEAD = ("tests/unit/transforms/test_planned_ahead.py",)
 _SHARED = ("tests/integration/joined/test_shared_grains.py",)
 _QUIET = ("tests/integration/targets/test_mirror_quiet.py",)
 _TEMPORARY = ("tests/unit/targets/test_temporary_tables.py",)
@@ -105,6 +107,18 @@ MAPPING = (
         ("a plan that keeps what it brought is flat", "if _REMEMBERS.search(shown) is not None:", "if False:"),
         ("unions and joins stay divided", "if count == 1 or node", "if count >= 1 or node"),
         ("a plan with Python's rows is run in the driver", " and _PYTHON.search(lineage) is None", ""),
+    ),
+    *mutants_of(
+        "transforms/on_spark/class_archive.py", _ARCHIVE,
+        ("a damaged archive is run", "return ours and file.name.endswith(", "return ours or file.name.endswith("),
+        ("another user's archive is run", "found.st_uid == os.geteuid() and", ""),
+        ("a path with a quote is put into Java's options", "if _UNSAFE.search(str(place)) is not None:", "if False:"),
+        ("what a JVM left that failed is taken", "if whole and self.new.is_file():", "if self.new.is_file():"),
+    ),
+    *mutants_of(
+        "transforms/on_spark/planned_ahead.py", _AHEAD,
+        ("one is planned again for each who asks", "if name not in self._planned:", "if True:"),
+        ("what fails ahead ends the others", "with suppress(MigratorError, Py4JError, PySparkException, OSError):", "with suppress(OSError):"),
     ),
     *mutants_of(
         "transforms/on_spark/planned.py", _FLAT,
