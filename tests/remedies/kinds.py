@@ -172,7 +172,7 @@ KINDS = (
     Kind(
         "let the server take writes, or statements, again",
         r"SET GLOBAL (read_only|offline_mode)|ALTER SCHEMA `\{\}`|READ ONLY = 0|pg_promote|server again without"
-        r"|ALLOW_CONNECTIONS|port for readers",
+        r"|ALLOW_CONNECTIONS|port for readers|^\{\}; then do it again$",
         (
             LIVE + "targets/test_refusing_states.py::"
             "test_a_server_that_becomes_read_only_is_named_wherever_it_is_met",
@@ -182,6 +182,8 @@ KINDS = (
             "test_an_engine_that_is_read_only_is_named_and_the_remedy_works",
             LIVE + "targets/test_refusing_states.py::test_a_server_in_offline_mode_is_named_and_may_pass",
             LIVE + "targets/test_refusing_states.py::test_a_standby_is_named_and_writes_once_it_is_promoted",
+            LIVE + "fences/test_read_only_servers.py::"
+            "test_a_server_that_became_read_only_is_named_and_the_remedy_works",
         ),
     ),
     Kind(

@@ -14,7 +14,7 @@ from typing import Any
 
 import pymysql
 
-from migrator.adapters.fences.shared.session import TRY_S, BusyError
+from migrator.adapters.fences.shared.session import TRY_S, BusyError, in_state
 from migrator.connections.mysql.settings import (
     LOST_CODES,
     BinlogSource,
@@ -23,6 +23,7 @@ from migrator.connections.mysql.settings import (
     named_errors,
     opened,
 )
+from migrator.connections.mysql.states import state_of
 from migrator.errors import ConnectionFailed, CutoverError
 from migrator.model.server import Server
 
@@ -153,6 +154,8 @@ class MysqlFenceSession:
                     remedy="check that the server runs and lets the login in; then do it again",
                     retryable=True,
                 ) from None
+            if (state := state_of(code, words)) is not None:
+                raise in_state(state, self._server.address, f"error {code}: {words}") from None
             raise CutoverError(
                 "the server refuses a statement of the fence",
                 where=self._server.address,

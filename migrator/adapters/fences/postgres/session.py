@@ -10,10 +10,11 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 from sqlalchemy import URL
 
-from migrator.adapters.fences.shared.session import TRY_S, BusyError
+from migrator.adapters.fences.shared.session import TRY_S, BusyError, in_state
 from migrator.connections.patience import SilentError, patiently
 from migrator.connections.postgres.refusal import for_good, refusal
 from migrator.connections.postgres.session import PINS, Login, connect, parts
+from migrator.connections.postgres.states import state_of
 from migrator.errors import ConnectionFailed, CutoverError
 from migrator.model.server import Server
 from migrator.model.table import TableId
@@ -118,6 +119,8 @@ class PostgresFenceSession:
                     remedy="check that the server runs and lets the login in; then do it again",
                     retryable=not for_good(state, str(error)),
                 ) from None
+            if (known := state_of(state)) is not None:
+                raise in_state(known, where, f"{cause} (SQLSTATE {state})") from None
             raise CutoverError(
                 "the server refuses a statement of the fence",
                 where=where,

@@ -204,10 +204,13 @@ class KeptFence(ABC, Generic[S]):
         noted = None if noted is None else replace(noted, epoch=epoch)
         try:
             self._notes().claim(session, noted, epoch, limit)
-        except CutoverError:
+        except CutoverError as error:
             # A server that this fence makes read-only takes no notes; it does when it is opened.
-            if noted is None or noted.plan.kind is not FenceKind.READ_ONLY:
-                raise
+            if noted is not None and noted.plan.kind is FenceKind.READ_ONLY:
+                return noted
+            if others := self._notes().others(session, FenceKind.READ_ONLY):
+                error.remedy = f"another fence stands here: {', '.join(others)}; open that one first"
+            raise
         return noted
 
     def _check(self, session: S, epoch: int) -> None:

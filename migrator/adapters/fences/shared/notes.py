@@ -115,14 +115,16 @@ class Notes:
         found = session.rows(f"SELECT document FROM {self.table} WHERE name = %s", (self.name,))
         return str(found[0][0]) if found else None
 
-    def others(self, session: FenceSession) -> list[str]:
-        """Returns the other fences on this server which are noted here, in words."""
+    def others(self, session: FenceSession, kind: FenceKind | None = None) -> list[str]:
+        """Returns the other fences on this server which are noted here, of one kind or of any, in words."""
         return [
             f"{migration} ({side})"
             for migration, side, name, document in session.rows(
                 f"SELECT migration, side, name, document FROM {self.table} ORDER BY 1, 2"
             )
-            if name != self.name and from_document(str(document), self.where) is not None
+            if name != self.name
+            and (noted := from_document(str(document), self.where)) is not None
+            and kind in (None, noted.plan.kind)
         ]
 
     def write(self, session: FenceSession, noted: Noted, limit: Limit) -> None:

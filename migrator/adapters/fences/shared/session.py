@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
+from migrator.connections.states import RefusingState
 from migrator.errors import CutoverError
 from migrator.model.cutover.fence import OpenTransaction
 
@@ -19,6 +20,17 @@ Thing = TypeVar("Thing")
 
 class BusyError(Exception):
     """A lock wasn't had in one short try; nothing was changed."""
+
+
+def in_state(state: RefusingState, where: str, cause: str) -> CutoverError:
+    """Returns the error for a statement that the server's state refuses, whoever asks: no right would help."""
+    return CutoverError(
+        state.problem_of("database"),
+        where=where,
+        cause=cause,
+        remedy=f"{state.remedy}; then do it again",
+        retryable=state.retryable,
+    )
 
 
 class FenceSession(Protocol):
