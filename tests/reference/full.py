@@ -66,6 +66,7 @@ LEDGER = Checkpoint(
             TableIdentity("16384", "16385"),
             True,
             '{"columns":{"id":"0a"},"parts":{"shape":"0b"},"reads":{"item.id":"0c"},"version":1}',
+            True,
         ),
     ),
     filling=(Filling("item", 3, 60_000, 200_000),),

@@ -129,6 +129,7 @@ def _mapped_to_json(mapped: Sequence[Mapped]) -> dict[str, Any]:
             if one.identity is not None
         },
         "written": [one.target for one in mapped if one.written],
+        "holding": [one.target for one in mapped if one.holds],
     }
 
 
@@ -150,6 +151,7 @@ def _mapped_from_json(document: Mapping[str, Any]) -> tuple[Mapped, ...]:
                 identities.get(target),
                 target in written,
                 _text(outlines[target]) if target in outlines else "",
+                target in document.get("holding", ()),
             )
         )
     return tuple(found)

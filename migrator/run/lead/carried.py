@@ -3,7 +3,7 @@
 The ledger's checkpoint says it, as pairs of a target and a source table, moved with the rows. Without it a target
 that was added, or taken out and put back, would get changes only, and nobody would notice. It says as well how each
 target's rows were mapped, and where: a target whose mapping was changed is one that joins. So is one whose table was
-dropped and made again while nobody led.
+dropped and made again, or emptied, while nobody led.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from migrator.model.requests.request import WHOLE, DumpRequest, RequestBook, Req
 from migrator.model.table import TableId
 from migrator.ports.target import TargetBatch
 from migrator.run.lead.differing import Differing, differing
+from migrator.run.lead.emptied import Holding, emptied
 from migrator.run.lead.incomplete import Incomplete, Why, refusal
 from transforms.analysis.fingerprint import Fingerprint
 from transforms.analysis.plan import MappingKind, MappingPlan
@@ -66,12 +67,19 @@ class Carried:
     mapped: tuple[Mapped, ...] = ()
     warnings: tuple[str, ...] = ()
     _written: set[str] = field(default_factory=set)
+    _holding: Holding = field(default_factory=Holding)
 
     def noted(self, batch: TargetBatch) -> TargetBatch:
         """The batch, which says so in the ledger."""
         self._written.update(one.table.id.name for one in batch.rows if one.brings_rows())
+        self._holding.wrote(batch.rows)
         mapped = tuple(
-            replace(one, written=one.written or one.target in self._written) for one in self.mapped
+            replace(
+                one,
+                written=one.written or one.target in self._written,
+                holds=self._holding.after(one.target, one.holds),
+            )
+            for one in self.mapped
         )
         said = replace(batch.checkpoint, fed=self.fed, awaited=self.awaited, mapped=mapped)
         return replace(batch, checkpoint=said)
@@ -106,7 +114,8 @@ def carry_over(
     compared = _compared(applied.mapped or (), mapped, plans)
     replaced = _replaced(applied.mapped or (), mapped, joined, late)
     differs = {name for name, found in compared.items() if found.others}
-    anew = (replaced | differs) - late.accepted
+    empty = emptied(applied.mapped or (), applied.bad_rows, pairs.keys() - joined, late.holds_rows)
+    anew = (replaced | differs | empty) - late.accepted
     fed, awaited = _so_far(applied, book(), anew)
     begun = {dump.table for dump in applied.dumps if dump.done or dump.chunks}
     missing = [pair for pair in every if pair not in fed and pair not in awaited]
@@ -122,20 +131,26 @@ def carry_over(
             continue
         asked, lacks = _asked(late, applied, book, name, needed, joins=name not in anew)
         if lacks:
-            why = Why.REPLACED if name in replaced & anew else Why.CHANGED if name in anew else Why.ADDED
+            why = _why(name, anew, replaced, empty - differs)
             said = compared[name].said() if name in compared else ""
             incomplete.append(Incomplete(name, why, tuple(needed), said))
         awaited |= {(name, table): request for table, request in asked.items()}
     if incomplete:
         raise refusal(incomplete)
-    _go_on(late, compared, replaced, refilled)
+    _go_on(late, compared, replaced, empty, refilled)
     waits = {pair: request for pair, request in awaited.items() if pair in every}
     return Carried(
         tuple(sorted(pair for pair in every if pair not in waits)),
         tuple(sorted((name, table, request) for (name, table), request in waits.items())),
-        _written_so_far(applied.mapped or (), mapped, anew),
+        _written_so_far(applied.mapped or (), mapped, anew, empty),
         _warnings(compared, {*_otherwise(applied.mapped or (), mapped, joined)} - replaced),
     )
+
+
+def _why(name: str, anew: set[str], replaced: set[str], empty: set[str]) -> Why:
+    if name not in anew:
+        return Why.ADDED
+    return Why.REPLACED if name in replaced else Why.EMPTIED if name in empty else Why.CHANGED
 
 
 def _asked(
@@ -170,15 +185,20 @@ def _unasked(late: LateTargets, names: set[str]) -> set[str]:
 
 
 def _go_on(
-    late: LateTargets, compared: Mapping[str, Differing], replaced: set[str], refilled: Sequence[str]
+    late: LateTargets,
+    compared: Mapping[str, Differing],
+    replaced: set[str],
+    empty: set[str],
+    refilled: Sequence[str],
 ) -> None:
     """Has joined targets filled anew, and keeps in the history which other mappings the run goes on with, and in what
     they differ."""
     for name in refilled:
         late.forget_filled(name)
     for name, found in sorted(compared.items()):
-        if name in late.accepted and (found.words or name in replaced):
-            late.keep("accept", f"{name}: {found.said() or Why.REPLACED.value}")
+        if name in late.accepted and (found.words or name in replaced | empty):
+            why = Why.REPLACED if name in replaced else Why.EMPTIED
+            late.keep("accept", f"{name}: {found.said() or why.value}")
         elif name in refilled and found.others:
             late.keep("derive anew", f"{name}: {found.said()}")
         elif found.words and found.doubt:
@@ -292,10 +312,13 @@ def _another(old: TableIdentity, new: TableIdentity | None) -> bool:
     return new is not None and old.ledger == new.ledger and old.table != new.table
 
 
-def _written_so_far(before: Iterable[Mapped], now: Iterable[Mapped], anew: set[str]) -> tuple[Mapped, ...]:
+def _written_so_far(
+    before: Sequence[Mapped], now: Iterable[Mapped], anew: set[str], empty: set[str]
+) -> tuple[Mapped, ...]:
     """Returns the entries, which say whether rows were written into the table. Versions before didn't note it."""
     written = {mapped.target for mapped in before if mapped.written or mapped.identity is None} - anew
-    return tuple(replace(new, written=new.target in written) for new in now)
+    holding = {mapped.target for mapped in before if mapped.holds} - anew - empty
+    return tuple(replace(new, written=new.target in written, holds=new.target in holding) for new in now)
 
 
 def _tables(plan: MappingPlan) -> list[TableId]:

@@ -14,6 +14,7 @@ class Why(enum.Enum):
     """The reasons why a target can't go on."""
 
     REPLACED = "made again"
+    EMPTIED = "emptied by somebody else"
     CHANGED = "its mapping was changed"
     ADDED = "added, or put back"
 
@@ -46,9 +47,8 @@ def refusal(found: Sequence[Incomplete]) -> MigratorError:
     tables = sorted({table for one in ours for table in one.tables})
     others = ", ".join(f"{one.target} ({one.why.value})" for one in found if one.why is not why)
     more = f". The next start tells the same of {others}" if others else ""
-    anew = _anew(
-        ours, tables if why is not Why.ADDED else ()
-    )  # rows of one that joins without any are asked for
+    # rows of one that joins without any are asked for
+    anew = _anew(ours, tables if why is not Why.ADDED else (), holding=why is not Why.EMPTIED)
     accepted = " --accept-mapping ".join(names)
     if why is Why.REPLACED:
         return TargetError(
@@ -57,6 +57,14 @@ def refusal(found: Sequence[Incomplete]) -> MigratorError:
             cause="it was dropped and made again, or another one was given its name: rows applied so far may be gone"
             f"{more}",
             remedy=f"{anew}. Or, if rows applied so far are in it, say so:"
+            f" migrator run --accept-mapping {accepted} --reason '...'",
+        )
+    if why is Why.EMPTIED:
+        return TargetError(
+            "a target is empty, though the last batch that was applied to it brought rows",
+            where=where,
+            cause=f"somebody else emptied it: TRUNCATE, or DELETE of all rows{more}",
+            remedy=f"{anew}. Or, if it is to be empty, say so:"
             f" migrator run --accept-mapping {accepted} --reason '...'",
         )
     if why is Why.CHANGED:
@@ -88,12 +96,16 @@ def _beside(found: Sequence[Incomplete]) -> str:
     )
 
 
-def _anew(found: Sequence[Incomplete], tables: Sequence[TableId]) -> str:
+def _anew(found: Sequence[Incomplete], tables: Sequence[TableId], holding: bool) -> str:
     """Returns how they get all rows by the mapping as it is now.
 
     Rows are asked for before any is removed: whoever stops between, and puts the mapping back, loses none.
+    ``holding``: whether they may hold rows.
     """
-    asking = f"ask for the rows: migrator dump start {' '.join(f'--table {table.name}' for table in tables)}; then "
+    asking = f"ask for the rows: migrator dump start {' '.join(f'--table {table.name}' for table in tables)}"
+    if not holding:
+        return f"{asking}; then start again"
+    asking += "; then "
     emptied = [one.target for one in found if not one.joined]
     which = f"{'tables' if len(emptied) > 1 else 'table'} ({', '.join(emptied)})"
     parts = [

@@ -81,6 +81,11 @@ class Target:
         self.identities[name] = TableIdentity(f"after {self.identities[name].table}", "ledger")
         self.rows.discard(name)
 
+    def put_back(self, name: str) -> None:
+        """The table is the one that it was, with its rows."""
+        self.identities[name] = TableIdentity(name, "ledger")
+        self.rows.add(name)
+
     def begin(self, **targets: tuple[TableId, ...]) -> Any:
         def forget(name: str) -> bool:
             self.forgotten.append(name)

@@ -66,7 +66,7 @@ def test_a_target_that_was_made_again_and_has_rows_must_be_emptied_or_accepted()
 
 def test_a_joined_target_that_was_made_again_is_filled_anew() -> None:
     target = made_again()
-    target.identities["b"] = TableIdentity("b", "ledger")
+    target.put_back("b")
     target.make_again("j")
     target.run(**EVERY)
     assert target.forgotten == ["j"]
@@ -77,6 +77,7 @@ def test_a_joined_target_that_was_made_again_is_filled_anew() -> None:
 def test_a_target_that_was_put_back_as_a_whole_and_one_that_never_got_a_row_go_on() -> None:
     """The controls: a dump of all tables has other numbers, and the rows that its ledger tells of."""
     target = made_again()
+    target.put_back("b")
     target.identities = {name: TableIdentity(f"restored {name}", "restored") for name in target.identities}
     target.run(**EVERY)
     target.make_again("b")
@@ -117,7 +118,7 @@ def test_a_ledger_of_a_version_that_noted_no_identity_goes_on_and_notes_it() -> 
 def test_a_joined_target_that_was_made_again_needn_t_be_asked_for() -> None:
     """It has no rows of any mapping."""
     target = made_again()
-    target.identities["b"] = TableIdentity("b", "ledger")
+    target.put_back("b")
     target.make_again("j")
     target.filled, target.mapped["j"] = {"j"}, "2"
     target.run(**EVERY)

@@ -15,6 +15,7 @@ from migrator.adapters.targets.postgres.mirror.keeper import PostgresMirrorKeepe
 from migrator.adapters.targets.postgres.reflect import catalog, reflect
 from migrator.adapters.targets.postgres.refusal import LOCK_NOT_AVAILABLE, Refusal
 from migrator.adapters.targets.postgres.rows import executor_staging as staged
+from migrator.adapters.targets.postgres.rows.merge import qualified
 from migrator.adapters.targets.postgres.rows.prepared import Prepared, prepare
 from migrator.adapters.targets.postgres.rows.staging import StagingTables
 from migrator.adapters.targets.postgres.rows.triggers import triggers_of
@@ -22,6 +23,7 @@ from migrator.adapters.targets.postgres.rows.writer import BatchWriter, DirectLo
 from migrator.adapters.targets.postgres.session import Session
 from migrator.adapters.targets.postgres.settings import PostgresTarget
 from migrator.adapters.targets.postgres.structure import Structure
+from migrator.adapters.targets.shared.identities import as_text
 from migrator.adapters.targets.shared.reflected import require_tables
 from migrator.adapters.targets.shared.refused import StatementRefused, check_once
 from migrator.adapters.targets.shared.target_writer import TargetWriter
@@ -46,7 +48,8 @@ _END_OLDER_SESSIONS = (
     " SELECT l.pid FROM pg_locks l WHERE l.relation = 'migrator.ledger'::regclass AND l.granted))"
 )
 _COLUMNS_NOW = (
-    "SELECT c.relname::text, a.attname::text, pg_catalog.format_type(a.atttypid, a.atttypmod), c.oid::text"
+    "SELECT c.relname::text, a.attname::text, pg_catalog.format_type(a.atttypid, a.atttypmod),"
+    " pg_catalog.concat(c.oid::text, ' ', pg_catalog.pg_relation_filenode(c.oid)::text)"
     " FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid"
     " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
     " WHERE a.attnum > 0 AND NOT a.attisdropped AND n.nspname = $1::text AND c.relname IN "
@@ -144,7 +147,19 @@ class PostgresTargetWriter(TargetWriter[Session, Structure, Prepared]):
         return session.rows(_COLUMNS_NOW + f"({places})", [self._settings.server.schema, *names])
 
     def _replaced(self, session: Session, tables: Sequence[str]) -> list[str]:
-        return list(tables)  # a number in the catalog is one table's alone
+        """A number in the catalog is one table's alone. Of another file the number tells TRUNCATE, or VACUUM FULL."""
+        columns = self._columns_now(session, tables)
+        now = {as_text(table): as_text(number) for table, _, _, number in columns}
+        of_table = {name: (now.get(name, ""), self._identities.seen(name)) for name in tables}
+        found = [name for name, (a, b) in of_table.items() if a.partition(" ")[0] != b.partition(" ")[0]]
+        schema = self._settings.server.schema
+        kept = self._identities.among_holding(set(tables) - {*found})
+        emptied = [
+            name
+            for name in sorted(kept)
+            if not session.rows(f"SELECT 1 FROM {qualified(TableId(schema, name))} LIMIT 1", [])
+        ]
+        return [*found, *emptied]
 
     def _tried(self, structure: Structure, rows: Any, untried: Collection[str]) -> TargetError | None:
         return refused(self._settings, structure, rows, untried)

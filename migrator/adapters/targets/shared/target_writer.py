@@ -111,7 +111,7 @@ class TargetWriter(ABC, Generic[SessionT, StructureT, PreparedT]):
         if epoch is None:
             raise TargetError("the ledger wasn't taken over yet", remedy="call open() before apply()")
         self._identities.kept(lambda: self._apply(batch, epoch), self._others, self._address)
-        self._identities.wrote(rows.table.id.name for rows in batch.rows if rows.brings_rows())
+        self._identities.wrote(batch.rows)
         self._after_commit(batch)
         self._step("target.committed")
 

@@ -1,0 +1,106 @@
+"""A target table that is emptied by hand, while we run or not, is noticed; the remedy brings all rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from migrator.adapters.targets.shared.identities import Identities
+from migrator.errors import TargetError
+from migrator.run.lead import carried
+from tests.integration.run_project import Project
+from tests.integration.runs.changed.test_replaced_targets import (
+    WHILE_WE_RUN,
+    meddled,
+    project,
+    right,
+)
+
+pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
+
+__all__ = ["project"]
+EMPTIED = "a target is empty, though the last batch that was applied to it brought rows"
+TRUNCATE, DELETE = "TRUNCATE TABLE late", "DELETE FROM late"
+
+
+def truncated(project: Project) -> None:
+    project.new.execute(TRUNCATE)
+
+
+def refused_and_followed(project: Project) -> None:
+    """Each start says so until its remedy is followed."""
+    for _ in range(2):
+        with pytest.raises(TargetError, match=EMPTIED) as caught:
+            project.run_here()
+        assert caught.value.where == "target table late"
+    assert caught.value.remedy.startswith("ask for the rows: migrator dump start --table orders; then ")
+    assert project.command("dump", "start", "--table", "orders") == 0
+    project.old.execute("UPDATE orders SET customer = customer + 1 WHERE id % 3 = 0")
+    project.run_here()
+    assert right(project)
+    project.run_here()
+    assert project.differences() == []
+
+
+def test_one_that_is_emptied_while_we_are_stopped_is_refused_by_the_next_start(project: Project) -> None:
+    project.run_here()
+    assert right(project)
+    project.new.execute(DELETE)
+    refused_and_followed(project)
+    truncated(project)
+    refused_and_followed(project)
+
+
+def test_one_that_the_source_has_emptied_goes_on(project: Project) -> None:
+    """The control: nobody else did it."""
+    project.run_here()
+    project.old.execute("DELETE FROM orders")
+    project.run_here()
+    assert project.new.query("SELECT count(*) FROM late") == [(0,)]
+    project.run_here()
+
+
+def test_without_the_look_only_changed_rows_come_back(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Negative control."""
+    project.run_here()
+    project.new.execute(DELETE)
+    project.old.execute("UPDATE orders SET customer = customer + 1 WHERE id % 3 = 0")
+    monkeypatch.setattr(carried, "emptied", lambda *_: set[str]())
+    project.run_here()
+    assert project.new.query("SELECT count(*) FROM late") != [(0,)]
+    assert not right(project)
+
+
+@pytest.mark.parametrize("project", ["new_pg"], indirect=True)
+def test_one_that_is_truncated_while_we_run_gets_no_row_until_it_gets_all(project: Project) -> None:
+    with pytest.raises(TargetError, match=WHILE_WE_RUN) as caught:
+        meddled(project, truncated)
+    assert "emptied by TRUNCATE" in caught.value.cause
+    assert project.new.query("SELECT count(*) FROM late") == [(0,)]
+    refused_and_followed(project)
+
+
+@pytest.mark.parametrize("project", ["new_pg"], indirect=True)
+def test_one_whose_file_is_written_anew_goes_on(project: Project) -> None:
+    """The control: VACUUM FULL gives another file, too, and leaves the rows."""
+
+    def vacuumed(project: Project) -> None:
+        before = project.new.query("SELECT pg_relation_filenode('late')")
+        with project.new.connect(autocommit=True) as connection:
+            connection.execute("VACUUM FULL late")
+        assert project.new.query("SELECT pg_relation_filenode('late')") != before
+
+    meddled(project, vacuumed)
+    assert right(project)
+
+
+@pytest.mark.parametrize("project", ["new_pg"], indirect=True)
+def test_without_the_look_while_we_run_rows_go_into_an_emptied_table(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Negative control."""
+    monkeypatch.setattr(Identities, "among_holding", lambda self, tables: [])
+    meddled(project, truncated)
+    assert project.new.query("SELECT count(*) FROM late") != [(0,)]
+    assert not right(project)
