@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tests.unit.product_modules import SOURCES, broken_by
+from tests.unit.product_modules import SOURCES, broken_by, forgotten, parsed  # noqa: F401
 
 MAX_MODULE_LINES = 400
 MAX_WHOLE_LINES = 500
@@ -41,7 +41,7 @@ EMPTY_NAMES = frozenset({"each", "made", "told", "given", "mention", "mentions"}
 def long_functions(source: str) -> list[str]:
     return [
         f"{node.name} ({node.end_lineno - node.lineno + 1} lines)"
-        for node in ast.walk(ast.parse(source))
+        for node in ast.walk(parsed(source))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         if node.end_lineno is not None and node.end_lineno - node.lineno + 1 > MAX_FUNCTION_LINES
     ]
@@ -51,7 +51,7 @@ def raised_stubs(source: str) -> list[str]:
     """Lines that raise ``NotImplementedError``."""
     return [
         f"line {node.lineno}"
-        for node in ast.walk(ast.parse(source))
+        for node in ast.walk(parsed(source))
         if isinstance(node, ast.Raise)
         and node.exc is not None
         and "NotImplementedError" in ast.unparse(node.exc)
@@ -62,7 +62,7 @@ def wide_constructors(source: str) -> list[str]:
     """Classes whose constructor takes too many arguments. A dataclass without one of its own is a record."""
     return [
         f"{owner.name} ({count} arguments)"
-        for owner in ast.walk(ast.parse(source))
+        for owner in ast.walk(parsed(source))
         if isinstance(owner, ast.ClassDef)
         for node in owner.body
         if isinstance(node, ast.FunctionDef) and node.name == "__init__"
@@ -74,7 +74,7 @@ def wide_constructors(source: str) -> list[str]:
 
 def docstrings(source: str) -> Iterator[tuple[int, str]]:
     """Lines and texts of the docstrings of a module, its classes, functions and attributes."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             for statement in node.body:
                 match statement:
@@ -94,7 +94,7 @@ def naming_nothing(source: str) -> list[str]:
 def empty_names(source: str) -> list[str]:
     """Variables, parameters, attributes, functions and classes whose name says nothing, and where they stand."""
     found: list[tuple[int, str]] = []
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         match node:
             case (
                 ast.Name(id=name, ctx=ast.Store())

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.product_modules import MODULES, PACKAGES, ROOT, SOURCES, name_of
+from tests.unit.product_modules import MODULES, PACKAGES, ROOT, SOURCES, forgotten, name_of, parsed  # noqa: F401
 
 # Where a third-party package may be imported, as path prefixes: who replaces it looks in one place.
 HOMES = {
@@ -65,7 +65,7 @@ def is_user_project(name: str) -> bool:
 
 def imported_modules(source: str) -> Iterator[str]:
     """Full names of all imports of a module, wherever they stand; those of relative ones begin with a dot."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -221,7 +221,7 @@ def kinds_named(source: str) -> list[str]:
     """Lines of a module, or more than one of a line, that name an engine's kind, as what is compared or looked up."""
     return [
         f"line {node.lineno}: {node.value}"
-        for node in ast.walk(ast.parse(source))
+        for node in ast.walk(parsed(source))
         if isinstance(node, ast.Constant) and node.value in KINDS
     ]
 
@@ -312,7 +312,7 @@ def test_a_crowded_folder_of_tests_is_noticed(tmp_path: Path) -> None:
 
 def modules_imported(path: Path, known: dict[str, Path]) -> Iterator[Path]:
     """Files of our own that a file imports, wherever the imports stand."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path.read_text())):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
