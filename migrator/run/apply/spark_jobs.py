@@ -121,13 +121,18 @@ def tried_twice(
     try:
         return again()
     except SPARK_ERRORS as error:
-        raise MappingError(
-            f"the Spark job of target table {plan.target.name!r} fails",
-            where=plan.target.where(),
-            cause=spark_cause(error),
-            remedy="correct the mapping, or the rows in the source; where no row is to blame see the Spark log in the"
-            f" state folder. Then start again: nothing was lost{CORRECTED_MAPPING}",
-        ) from error
+        raise job_failed(plan, error) from error
+
+
+def job_failed(plan: MappingPlan, error: Exception) -> MappingError:
+    """The error of a mapping's job that fails though no row alone is at fault; ``error``: what Spark says."""
+    return MappingError(
+        f"the Spark job of target table {plan.target.name!r} fails",
+        where=plan.target.where(),
+        cause=spark_cause(error),
+        remedy="correct the mapping, or the rows in the source; where no row is to blame see the Spark log in the"
+        f" state folder. Then start again: nothing was lost{CORRECTED_MAPPING}",
+    )
 
 
 def _result(running: Future[pa.Table], stay: Callable[[], None]) -> pa.Table:

@@ -17,13 +17,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from migrator.columnar.bad_rows import KeyText, cut, key_texts, row_text
-from migrator.errors import CORRECTED_MAPPING, MappingError, RowUnmapped
+from migrator.errors import CORRECTED_MAPPING, RowUnmapped
 from migrator.model.progress import UNMAPPED, BadRow
 from migrator.ports.eventlog import Batch
 from migrator.ports.target import TargetRows
-from migrator.run.apply.spark_jobs import SPARK_ERRORS
+from migrator.run.apply.spark_jobs import SPARK_ERRORS, job_failed
 from transforms.analysis.plan import MappingPlan
-from transforms.cause import spark_cause
 from transforms.on_spark.pipeline import arrow_frame, failing_row, map_rows
 
 _REASON = 500
@@ -109,13 +108,7 @@ class UnmappedRows:
                 try:
                     return mapped(left)
                 except SPARK_ERRORS as error:
-                    raise MappingError(
-                        f"the Spark job of target table {plan.target.name!r} fails",
-                        where=plan.target.where(),
-                        cause=spark_cause(error),
-                        remedy="no row alone is to blame: correct the mapping, then start again: nothing was lost"
-                        f"{CORRECTED_MAPPING}",
-                    ) from error
+                    raise job_failed(plan, error) from error
             name, place, named = found
             self._keep(plan, _Failed(name, left[name].slice(place, 1), named, dumped))
             others = np.ones(left[name].num_rows, dtype=bool)
