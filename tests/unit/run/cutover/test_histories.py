@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
@@ -17,6 +18,9 @@ from migrator.model.cutover.record import Phase, Side, Wanted
 from migrator.run.cutover.conductor import Conductor
 from tests.unit.run.cutover.test_conductor import begun, nothing_is_lost, record, streamed
 from tests.unit.run.cutover.world import KilledError, SideInMemory, World
+from verify.history.result import Outcome
+from verify.two_sides.checks import judge
+from verify.two_sides.history import MOMENTS, OK, OLD, OPENS, Moment, State, TwoSides, Write
 
 _WORDS = (Wanted.START, Wanted.BACK, Wanted.ABORT)
 
@@ -147,9 +151,48 @@ def test_whatever_happens_one_side_is_writable_and_nothing_is_lost(block: int) -
         assert writable == [record(world).open_side], seed
         assert world.copies[Side.NEW] == record(world), seed
         nothing_is_lost(world)
+        wrong = {check.code for check in judge(two_sides(world)) if check.outcome is Outcome.VIOLATED}
+        assert wrong == set(), seed
         for side in world.sides.values():
             short = [number for number in side.log if number > 0]
             assert short == sorted(short), f"a session's writes are out of their order: {seed}"
+
+
+def two_sides(world: World) -> TwoSides:
+    """The history for the judge of runs on servers: its clock counts writes, a moment lies before the next one."""
+    writes = tuple(
+        Write(max(-number, 0), number, side.value, str(number), 2 * at + 1, 2 * at + 1, OK)
+        for at, (side, number) in enumerate(world.acknowledged)
+    )
+    moments = [
+        Moment(2 * at, MOMENTS[point])
+        for at, point in zip(world.told_at, world.points, strict=True)
+        if point in MOMENTS
+    ]
+    last = []
+    for side in world.sides.values():
+        carried = world.sides[side.name.other].log[: side.applied]
+        keys = tuple(map(str, (*side.log, *carried)))
+        last.append(State(side.name.value, 2 * len(writes) + 2, keys, rows=tuple(sorted(keys))))
+    return TwoSides(writes, (), tuple(last), tuple(moments))
+
+
+def test_the_judge_sees_what_is_wrong_with_a_history() -> None:
+    """Of a true one, what each wrong step of the machine would make."""
+    world = next(history.world for history in map(ended, range(60)) if history.switched == set(Side))
+    streamed(world)
+    true = two_sides(world)
+    opened = next(moment.at for moment in true.moments if moment.what == OPENS)
+    side, first = true.last[0], true.writes[0]
+    assert first.side == OLD
+    late = replace(first, committing=opened + 1, ended=opened + 1)
+    for wrong, code in (
+        (replace(true, last=(replace(side, keys=side.keys[1:]), true.last[1])), "S1"),
+        (replace(true, last=(replace(side, keys=(*side.keys, side.keys[0])), true.last[1])), "S2"),
+        (replace(true, writes=(*true.writes, late)), "S3"),
+        (replace(true, last=(replace(side, rows=side.rows[1:]), true.last[1])), "S6"),
+    ):
+        assert code in {check.code for check in judge(wrong) if check.outcome is Outcome.VIOLATED}
 
 
 def test_histories_switch_there_and_back_and_are_undone() -> None:

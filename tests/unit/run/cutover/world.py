@@ -159,7 +159,10 @@ class SideInMemory:
 
 @dataclass
 class World:
-    """Both sides, the record's copies, and the hook. ``unreachable``: the side that nobody can reach now."""
+    """Both sides, the record's copies, and the hook.
+
+    ``unreachable``: the side that nobody can reach now. ``told_at``: writes acknowledged before each point.
+    """
 
     copies: dict[Side, Record | None] = field(default_factory=lambda: dict.fromkeys(Side))
     epoch: int = 0
@@ -173,6 +176,7 @@ class World:
     acknowledged: list[tuple[Side, int]] = field(default_factory=list)
     sides: dict[Side, SideInMemory] = field(default_factory=dict)
     points: list[str] = field(default_factory=list)
+    told_at: list[int] = field(default_factory=list)
     kill_at: int = -1
     given_up: list[int] = field(default_factory=list)
     lost_at: tuple[str, Side | None] = ("", None)
@@ -205,6 +209,7 @@ class World:
     def step(self, point: str) -> None:
         """A named point; the leader may be killed at it."""
         self.points.append(point)
+        self.told_at.append(len(self.acknowledged))
         self.meanwhile()
         if point == self.lost_at[0]:
             self.unreachable = self.lost_at[1]

@@ -1,0 +1,149 @@
+"""The checks of a cut-over, S1 to S6, each with witnesses."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from verify.history.checks.verdict import Check
+from verify.history.result import CheckResult, WitnessCase
+from verify.two_sides.history import (
+    FAILED,
+    NEW,
+    OLD,
+    State,
+    TwoSides,
+    Write,
+    acknowledged,
+    periods,
+)
+
+LOST = Check("S1", "no acknowledged write is lost", "acknowledged writes")
+TWICE = Check("S2", "none is applied twice, none is made up", "rows")
+TWO_OPEN = Check("S3", "never two writable sides", "acknowledged writes")
+ORDER = Check("S4", "a session's writes are in its order, on either side", "states")
+SOMEBODY = Check("S5", "one side takes writes in the end", "looks")
+EQUAL = Check("S6", "both sides end equal through the mapping", "rows")
+CHECKS = (LOST, TWICE, TWO_OPEN, ORDER, SOMEBODY, EQUAL)
+_SHOWN = 3
+_NO_END = "the ways didn't come to their end"
+
+
+def judge(history: TwoSides) -> tuple[CheckResult, ...]:
+    """All verdicts on a history."""
+    return tuple(one(history) for one in (lost, twice, two_open, out_of_order, nobody_writes, unequal))
+
+
+def lost(history: TwoSides) -> CheckResult:
+    """Every acknowledged write is on both sides in the end; a side that opens has all that came before."""
+    known = acknowledged(history.writes)
+    cases = [
+        _case(f"{_named(one)} is not on the {state.side} side in the end", one)
+        for state in history.last
+        for one in _missing(known, state)
+    ]
+    if not history.last:
+        return LOST.unknown(_NO_END, len(known))
+    return LOST.verdict(len(known), len(cases), cases[:_SHOWN], "nothing was acknowledged")
+
+
+def _missing(known: Sequence[Write], state: State) -> list[Write]:
+    there = set(state.keys)
+    return [one for one in known if one.key not in there]
+
+
+def twice(history: TwoSides) -> CheckResult:
+    """Every row is of one write that a client tried and that may have been committed; sums agree with rows."""
+    possible = {one.key for one in history.writes if one.outcome != FAILED}
+    cases, checked = [], 0
+    for state in (*history.seen, *history.last):
+        checked += len(state.keys)
+        where = f"on the {state.side} side at {state.at}"
+        again = [key for key, count in Counter(state.keys).items() if count > 1]
+        cases += [WitnessCase(f"row {key} is there twice, {where}", (), ()) for key in again]
+        invented = sorted(set(state.keys) - possible)
+        cases += [WitnessCase(f"row {key} is there, {where}: no client's write", (), ()) for key in invented]
+        cases += [WitnessCase(f"{said}, {where}", (), ()) for said in state.wrong]
+    return TWICE.verdict(checked, len(cases), cases[:_SHOWN], "no row was seen")
+
+
+def two_open(history: TwoSides) -> CheckResult:
+    """Every acknowledged write fell into a time in which its side may have been open."""
+    times = periods(history.moments)
+    known = acknowledged(history.writes)
+    cases = []
+    for one in known:
+        able = (
+            time.since <= one.ended and (time.until is None or one.committing <= time.until)
+            for time in times
+            if time.side == one.side
+        )
+        if not any(able):
+            fenced = [time.until for time in times if time.side == one.side and time.until is not None]
+            before = max((at for at in fenced if at <= one.committing), default=None)
+            because = f"the {one.side} side was closed" + (f" at {before}" if before is not None else "")
+            cases.append(_case(f"{_named(one)} was acknowledged on a closed side", one, because))
+    return TWO_OPEN.verdict(len(known), len(cases), cases[:_SHOWN], "nothing was acknowledged")
+
+
+def out_of_order(history: TwoSides) -> CheckResult:
+    """Whoever sees a client's write sees all that were acknowledged to that client before; nothing seen is unseen."""
+    by_client: dict[int, list[Write]] = {}
+    for one in sorted(acknowledged(history.writes), key=lambda one: (one.client, one.number)):
+        by_client.setdefault(one.client, []).append(one)
+    cases = [*_gaps(history, by_client), *_unseen(history)]
+    states = len(history.seen) + len(history.last)
+    return ORDER.verdict(states, len(cases), cases[:_SHOWN], "no state was seen")
+
+
+def _gaps(history: TwoSides, by_client: dict[int, list[Write]]) -> Iterator[WitnessCase]:
+    for state in (*history.seen, *history.last):
+        there = set(state.keys)
+        for writes in by_client.values():
+            gap: Write | None = None
+            for one in writes:
+                if one.key not in there:
+                    gap = gap or one
+                elif gap is not None:
+                    headline = f"{_named(one)} shows on the {state.side} side at {state.at}"
+                    yield _case(headline, one, f"{_named(gap)}, acknowledged before, doesn't")
+                    break
+
+
+def _unseen(history: TwoSides) -> Iterator[WitnessCase]:
+    """A row that a side has shown, and shows no more."""
+    for side in (OLD, NEW):
+        before: set[str] = set()
+        for state in (*history.seen, *history.last):
+            if state.side != side:
+                continue
+            gone = before - set(state.keys)
+            if gone:
+                yield WitnessCase(f"row {min(gone)} is gone from the {side} side at {state.at}", (), ())
+            before = set(state.keys)
+
+
+def nobody_writes(history: TwoSides) -> CheckResult:
+    """Whenever a step had come to its end, the side that is open by the record took writes."""
+    cases = [WitnessCase(words, (), ()) for words in history.stuck]
+    return SOMEBODY.verdict(history.looks, len(cases), cases[:_SHOWN], "nobody looked")
+
+
+def unequal(history: TwoSides) -> CheckResult:
+    """The last states of both sides are the same."""
+    if len(history.last) != 2:
+        return EQUAL.unknown(_NO_END)
+    old, new = history.last
+    only = [(old.side, row) for row in sorted(set(old.rows) - set(new.rows))]
+    only += [(new.side, row) for row in sorted(set(new.rows) - set(old.rows))]
+    cases = [WitnessCase(f"only the {side} side has {row}", (), ()) for side, row in only]
+    return EQUAL.verdict(len(old.rows) + len(new.rows), len(cases), cases[:_SHOWN], "both sides are empty")
+
+
+def _named(one: Write) -> str:
+    return f"write {one.number} of client {one.client}"
+
+
+def _case(headline: str, one: Write, because: str = "") -> WitnessCase:
+    tried = f"key {one.key}, tried on the {one.side} side from {one.committing} to {one.ended}"
+    return WitnessCase(headline, tuple(filter(None, (tried, because))), ())

@@ -1,0 +1,148 @@
+"""The history of a cut-over: writes of clients, states that were seen, and the moments of the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+OK, FAILED, UNKNOWN = "ok", "failed", "unknown"
+OLD, NEW = "old", "new"
+FENCED, CLOSED, OPENS, REOPENS = "fenced", "closed", "opens", "reopens"
+"""Moments: the open side's fence is up; no transaction is open there any more either; the side across is about to be
+opened; so is the side that was closed."""
+OPENED_BY_HAND = "opened by hand"
+MOMENTS: Mapping[str, str] = MappingProxyType(
+    {
+        "cutover.fencing_done": FENCED,
+        "cutover.waiting_done": CLOSED,
+        "cutover.opening": OPENS,
+        "cutover.undoing": REOPENS,
+    }
+)
+"""Points of the leader that bound the time in which a side may be open, each with its moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One row that a client tried to add, once, under a key that nobody else uses.
+
+    Attributes:
+        client: number of the client.
+        number: of its writes; rises.
+        side: where it was tried.
+        key: of the row, the same on both sides.
+        committing: when the client may have asked for the commit at the earliest, on the history's clock.
+        ended: when the answer came.
+        outcome: ``ok``, ``failed`` or ``unknown``.
+    """
+
+    client: int
+    number: int
+    side: str
+    key: str
+    committing: int
+    ended: int
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The rows of one side at one moment, read in one snapshot.
+
+    Attributes:
+        side: whose.
+        at: when the snapshot was asked for.
+        keys: of all rows.
+        wrong: sums beside the rows that are no sums of them, in words.
+        rows: all that both sides must have in common, as text; only of the last states.
+    """
+
+    side: str
+    at: int
+    keys: tuple[str, ...]
+    wrong: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Something that the machine, or an operator, has done.
+
+    Attributes:
+        at: when it was announced: before an opening, behind a closing.
+        what: ``fenced``, ``closed``, ``opens``, ``reopens`` or ``opened by hand``.
+        side: the side that was opened by hand.
+    """
+
+    at: int
+    what: str
+    side: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TwoSides:
+    """The whole history.
+
+    Attributes:
+        writes: of all clients, in any order.
+        seen: states that observers read, in the order of their moments.
+        last: the states in the end, of the old and the new side, with everything carried across; empty: it wasn't.
+        moments: in their order.
+        stuck: words about every time when nobody could write.
+        looks: how often somebody looked whether the open side takes writes.
+    """
+
+    writes: tuple[Write, ...]
+    seen: tuple[State, ...] = ()
+    last: tuple[State, ...] = ()
+    moments: tuple[Moment, ...] = ()
+    stuck: tuple[str, ...] = ()
+    looks: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A time in which a side may have been open. ``until``: None for one that lasts."""
+
+    side: str
+    since: int
+    until: int | None = None
+
+
+def periods(moments: Iterable[Moment], open_side: str = OLD) -> tuple[Period, ...]:
+    """Returns when each side may have been open, the old one from the start on.
+
+    A moment may be announced again by a leader that goes on with a step, or late by one that was replaced while it
+    slept: it says nothing where it doesn't follow from the one before. Only the leader of now gets a fence up.
+    """
+    found, fenced = [Period(open_side, -1)], False
+    for moment in sorted(moments, key=lambda one: one.at):
+        latest = found[-1]
+        closed = latest.until is not None
+        if moment.what == FENCED and not closed:
+            fenced = True
+        elif moment.what == CLOSED and fenced and not closed:
+            fenced = False
+            found[-1] = replace(latest, until=moment.at)
+        elif moment.what == OPENS and closed:
+            found.append(Period(across(latest.side), moment.at))
+        elif moment.what == REOPENS and closed:
+            found.append(Period(latest.side, moment.at))
+        elif moment.what == OPENED_BY_HAND and (closed or latest.side != moment.side):
+            if not closed:
+                found[-1] = replace(latest, until=moment.at)
+            found.append(Period(moment.side, moment.at))
+        elif moment.what == REOPENS:
+            fenced = False
+    return tuple(found)
+
+
+def across(side: str) -> str:
+    """Returns the other side."""
+    return NEW if side == OLD else OLD
+
+
+def acknowledged(writes: Sequence[Write]) -> list[Write]:
+    """Returns the writes whose commit was answered."""
+    return [one for one in writes if one.outcome == OK]
