@@ -66,6 +66,7 @@ HAZARDS: Mapping[int, str] = MappingProxyType(
         57: "file descriptors exhausted",
         58: "no processor time",
         59: "a damaged segment of the event log",
+        60: "a cut-over that is killed, blocked, outrun or undone",
     }
 )
 """The hazards by number, each in a few words."""

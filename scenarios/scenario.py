@@ -84,6 +84,44 @@ class Expectation:
     verify: Verified = ""
 
 
+CUT_OVER_CHECKS = ("S1", "S2", "S3", "S4", "S5", "S6")
+"""Codes of the checkers of a cut-over, all of which must hold."""
+_AT_THE_END = ("S1", "S6")
+Asked = Literal["plan", "start", "back", "abort", "finish", "open the old side by hand"]
+"""The words of an operator in a cut-over; the plan is accepted before the first of them anyhow."""
+Answered = Literal["opens", "undone", "refused", "waits", "stays"]
+"""The end of a step: the side asked for opens; the switch is undone; the word is refused with an error; it is
+taken and nobody carries it out; whatever side was open is open still, and nothing was refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One word of an operator in a cut-over, and what must come of it. Clients write behind each.
+
+    Attributes:
+        ask: see ``Asked``.
+        ends: see ``Answered``.
+        said: regular expression that the tool's words, or the record's reason, must match; empty: anything.
+    """
+
+    ask: Asked
+    ends: Answered = "opens"
+    said: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CutOver:
+    """The part of a scenario that is a cut-over: clients fail over by themselves, an operator says what he wants.
+
+    Attributes:
+        way: number of the way in which cut-overs broke elsewhere (docs/explanation/cut-over-ways.md).
+        steps: in their order.
+    """
+
+    way: int
+    steps: tuple[Step, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """One hazard.
@@ -102,6 +140,7 @@ class Scenario:
         until_then: the scenario that shows what happens today in its place: a stop by name.
         grants: words of statements that ``migrator grants`` prints as comments, to be run as well.
         per_change: runs for every change (the subset in CI).
+        cut_over: see ``CutOver``; None for a run that only goes the way there.
     """
 
     name: str
@@ -117,3 +156,9 @@ class Scenario:
     until_then: str = ""
     grants: tuple[str, ...] = ()
     per_change: bool = False
+    cut_over: CutOver | None = None
+
+
+def cut_over_checks(ending: Ending) -> tuple[str, ...]:
+    """Returns the codes of the checkers of a cut-over: those of its end where both ways come to one."""
+    return tuple(code for code in CUT_OVER_CHECKS if ending != "halts" or code not in _AT_THE_END)

@@ -135,6 +135,8 @@ def _left_out(scenario: Scenario) -> str:
     faults = scenario.faults
     if scenario.waits_for:
         return f"waits for: {scenario.waits_for}"
+    if scenario.cut_over is not None:
+        return "it is a cut-over: `migrator rehearse` tries a project's own"
     if not faults:
         return "nothing breaks: its own writers are the hazard"
     if scenario.expect.ending not in (RESUMES, RESTARTS):

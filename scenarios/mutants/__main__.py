@@ -12,15 +12,13 @@ import click
 from migrator.cli import main
 from migrator.errors import MigratorError
 from migrator.own_modules import own
-from scenarios.mutants.catalog import MUTANTS, mutant
+from scenarios.mutants.catalog import ON_SERVERS, mutant
 
 
 def run() -> None:
     """Breaks the rule named first, then is the ``migrator`` command."""
     if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
-        names = "\n".join(
-            f"  {variant.name:28} {variant.broken}" for variant in MUTANTS if variant.on_servers
-        )
+        names = "\n".join(f"  {variant.name:28} {variant.broken}" for variant in ON_SERVERS)
         click.echo(f"usage: python -m {own('scenarios.mutants')} NAME COMMAND ...\n\n{names}")
         sys.exit(0 if len(sys.argv) > 1 else 2)
     try:

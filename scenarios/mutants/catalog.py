@@ -64,7 +64,7 @@ class Mutant:
             raise ConfigError(
                 f"the mutant {self.name} exists in the simulation only",
                 where=self.name,
-                remedy=f"name one of: {', '.join(variant.name for variant in MUTANTS if variant.on_servers)}",
+                remedy=f"name one of: {', '.join(variant.name for variant in ON_SERVERS)}",
             )
         for patch in (*self.shared, *self.servers()):
             setattr(patch.owner, patch.name, patch.value)
@@ -155,13 +155,33 @@ MUTANTS = (
 """Every broken variant of the pipeline. Those of the judge are in ``scenarios.mutants.verifier``."""
 
 
+def _of_cut_over(name: str, must_catch: str, patches: str, broken: str) -> Mutant:
+    """A rule of cut-overs broken on real servers; the simulation has none."""
+
+    def found() -> Patches:
+        return tuple(getattr(import_module(own("scenarios.mutants.of_cut_overs")), patches))
+
+    return Mutant(name, broken, tuple(must_catch.split()), 0, servers=found)
+
+
+OF_CUT_OVERS = (
+    _of_cut_over("fence-by-asking", "S3", "FENCE_BY_ASKING", "the fence is asked for, not raised"),
+    _of_cut_over("not-drained", "S4", "NOT_DRAINED",
+        "the other side is opened though the stream isn't at the log's end"),
+    _of_cut_over("undo-skipped", "S5", "UNDO_SKIPPED", "a switch that is undone opens nothing"),
+    _of_cut_over("back-begins-late", "S1 S6", "BACK_BEGINS_LATE",
+        "the way back passes over what is written before the record says that the new side is open"),
+)  # fmt: skip
+"""Broken variants of cut-overs, which only the scenarios of cut-overs can catch."""
+ON_SERVERS = (*(variant for variant in MUTANTS if variant.on_servers), *OF_CUT_OVERS)
+"""Every variant that real servers can be tried with."""
+
+
 def mutant(name: str) -> Mutant:
     """Finds a mutant by name. Raises ``ConfigError`` naming all of them."""
-    for variant in MUTANTS:
-        if variant.name == name:
-            return variant
-    raise ConfigError(
-        f"there is no mutant {name!r}",
-        where=name,
-        remedy=f"name one of: {', '.join(variant.name for variant in MUTANTS)}",
-    )
+    known = {variant.name: variant for variant in (*MUTANTS, *OF_CUT_OVERS)}
+    if name not in known:
+        raise ConfigError(
+            f"there is no mutant {name!r}", where=name, remedy=f"name one of: {', '.join(known)}"
+        )
+    return known[name]

@@ -4,6 +4,7 @@
 
     <scenario>.yaml   the scenario as it was run, verbatim
     history/          the recorded history (``verify.history.history``)
+    two_sides.json    in place of it, the history of a cut-over (``verify.two_sides``)
     result.json       ending, verdicts with witnesses, counts, versions, the command that runs it again
     pipeline.log      what the pipeline printed, all its processes
     segments/         the event log's segments as delivered; only where the verdict isn't *holds*

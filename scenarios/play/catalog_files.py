@@ -7,8 +7,8 @@ are reported together, each with its line.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,13 +17,18 @@ import yaml
 from migrator.errors import ConfigError
 from scenarios.scenario import (
     WORK_TO_COME,
+    Answered,
+    Asked,
+    CutOver,
     Ending,
     Engine,
     Expectation,
     FaultSpec,
     Scenario,
+    Step,
     Verified,
     WorkloadSpec,
+    cut_over_checks,
 )
 
 CATALOG = Path(__file__).parents[1] / "catalog"
@@ -75,22 +80,26 @@ def parse(path: Path, text: str) -> Scenario:
     return scenario
 
 
+def paths() -> dict[str, Path]:
+    """The files of the catalog and of its folders, by scenarios' names."""
+    return {path.stem: path for path in sorted(CATALOG.rglob("*.yaml"), key=lambda path: path.stem)}
+
+
 def all() -> list[Scenario]:
     """All scenarios of the catalog, by name. Raises ``ConfigError`` for the first file with problems."""
-    return [load(path) for path in sorted(CATALOG.glob("*.yaml"))]
+    return [load(path) for path in paths().values()]
 
 
 def path_of(name: str) -> Path:
     """The file of a scenario: a name of the catalog, or a path. Raises ``ConfigError`` naming those there are."""
     if name.endswith((".yaml", ".yml")):
         return Path(name)
-    path = CATALOG / f"{name}.yaml"
-    if not _NAME.fullmatch(name) or not path.exists():
-        known = ", ".join(sorted(file.stem for file in CATALOG.glob("*.yaml")))
+    known = paths()
+    if name not in known:
         raise ConfigError(
-            f"there is no scenario {name!r}", where=str(CATALOG), remedy=f"name one of: {known}"
+            f"there is no scenario {name!r}", where=str(CATALOG), remedy=f"name one of: {', '.join(known)}"
         )
-    return path
+    return known[name]
 
 
 class _Reader:
@@ -112,6 +121,9 @@ class _Reader:
         if self.problems:
             return None
         self._check(values, root)
+        if "cut_over" in values:
+            expect = values.get("expect", Expectation())
+            values["expect"] = replace(expect, checks=cut_over_checks(expect.ending))
         return None if self.problems else Scenario(name=name, **values)
 
     def _check(self, values: Mapping[str, Any], root: yaml.MappingNode) -> None:
@@ -126,6 +138,10 @@ class _Reader:
         if bool(values.get("waits_for")) != bool(values.get("until_then")):
             self.problems.append(
                 f"line {line}: until_then: who waits for work to come names the scenario of today's stop, nobody else"
+            )
+        if "cut_over" in values and any(fault.after_changes for fault in faults):
+            self.problems.append(
+                f"line {line}: faults: in a cut-over they fire at a point, or from the start"
             )
         expect: Expectation = values.get("expect", Expectation())
         if expect.ending not in ("resumes", "restarts") and expect.verify:
@@ -199,22 +215,30 @@ class _Reader:
         return found
 
     def ending(self, node: yaml.Node, at: str) -> str:
-        found = self.text(node, at)
-        if found not in get_args(Ending):
-            self._problem(node, at, f"{found!r} is none of {', '.join(get_args(Ending))}")
+        return self._one_of(node, at, get_args(Ending))
+
+    def cut_over(self, node: yaml.Node, at: str) -> CutOver | None:
+        found: CutOver | None = self._object(node, CutOver, _CUT_OVER, at, None)
         return found
+
+    def steps(self, node: yaml.Node, at: str) -> tuple[Step, ...]:
+        found = [
+            self._object(child, Step, _STEP, f"{at}[{number}]", None)
+            for number, child in enumerate(self._items(node, at), 1)
+        ]
+        return tuple(step for step in found if step is not None)
+
+    def asked(self, node: yaml.Node, at: str) -> str:
+        return self._one_of(node, at, get_args(Asked))
+
+    def answered(self, node: yaml.Node, at: str) -> str:
+        return self._one_of(node, at, get_args(Answered))
 
     def awaited(self, node: yaml.Node, at: str) -> str:
-        found = self.text(node, at)
-        if found not in WORK_TO_COME:
-            self._problem(node, at, f"{found!r} is none of {', '.join(WORK_TO_COME)}")
-        return found
+        return self._one_of(node, at, WORK_TO_COME)
 
     def verified(self, node: yaml.Node, at: str) -> str:
-        found = self.text(node, at)
-        if found not in filter(None, get_args(Verified)):
-            self._problem(node, at, f"{found!r} is none of {', '.join(filter(None, get_args(Verified)))}")
-        return found
+        return self._one_of(node, at, tuple(filter(None, get_args(Verified))))
 
     def words(self, node: yaml.Node, at: str) -> dict[str, str]:
         """A mapping of texts; numbers and flags as the file spells them, which is how a server takes them."""
@@ -276,6 +300,12 @@ class _Reader:
             return []
         return list(node.value)
 
+    def _one_of(self, node: yaml.Node, at: str, allowed: Sequence[str]) -> str:
+        found = self.text(node, at)
+        if found not in allowed:
+            self._problem(node, at, f"{found!r} is none of {', '.join(allowed)}")
+        return found
+
     def _scalar(self, node: yaml.Node, at: str, wanted: Any, name: str) -> Any:
         value = self._plain(node)
         if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
@@ -316,6 +346,8 @@ _EXPECTATION: Mapping[str, _Read] = {
     "checks": _Reader.checks,
     "verify": _Reader.verified,
 }
+_STEP: Mapping[str, _Read] = {"ask": _Reader.asked, "ends": _Reader.answered, "said": _Reader.pattern}
+_CUT_OVER: Mapping[str, _Read] = {"way": _Reader.whole, "steps": _Reader.steps}
 _SCENARIO: Mapping[str, _Read] = {
     "title": _Reader.text,
     "workload": _Reader.workload,
@@ -329,4 +361,5 @@ _SCENARIO: Mapping[str, _Read] = {
     "until_then": _Reader.text,
     "grants": _Reader.texts,
     "per_change": _Reader.flag,
+    "cut_over": _Reader.cut_over,
 }

@@ -18,13 +18,17 @@ from scenarios.toml_text import merged
 def pairs(scenarios: Sequence[Scenario], count: int, seed: int) -> list[Scenario]:
     """Draws ``count`` different pairs under a seed; fewer if there aren't so many.
 
-    Both scenarios must expect a run that goes on by itself (nobody knows what two halts would lead to), have faults
-    and the same workload, share an engine, and not set the same option of a server or of the project.
+    Both scenarios must expect a run that goes on by itself (nobody knows what two halts would lead to), be no
+    cut-overs, have faults and the same workload, share an engine, and not set the same option of a server or of the
+    project.
     """
     able = [
         scenario
         for scenario in scenarios
-        if scenario.expect.ending == RESUMES and scenario.faults and not scenario.waits_for
+        if scenario.expect.ending == RESUMES
+        and scenario.faults
+        and not scenario.waits_for
+        and scenario.cut_over is None
     ]
     found = [
         pair for one, other in itertools.combinations(able, 2) if (pair := _pair(one, other)) is not None
@@ -36,7 +40,7 @@ def scenario_yaml(scenario: Scenario) -> str:
     """A scenario as a file of the catalog would say it; ``catalog_files`` reads it back."""
     document: dict[str, Any] = {"title": scenario.title}
     for name, value in asdict(scenario).items():
-        if name not in ("name", "title", "workload", "faults") and value != "":
+        if name not in ("name", "title", "workload", "faults", "cut_over") and value != "":
             document[name] = _plain(value)
     document["expect"] = {key: value for key, value in document["expect"].items() if value != ""}
     document["workload"] = _flat(asdict(scenario.workload))

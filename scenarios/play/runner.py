@@ -19,6 +19,8 @@ from scenarios.faults.points import PointServer
 from scenarios.pipeline import PipelineProcess
 from scenarios.play import bundle
 from scenarios.play.act import Act, Ended
+from scenarios.play.cut_over import stage as two_sided
+from scenarios.play.cut_over.play import CutOverPlay
 from scenarios.play.fault_plan import APPLIED, CAPTURE_BEGINS, FaultPlan
 from scenarios.play.refusal import refused, untouched
 from scenarios.play.run_result import (
@@ -60,6 +62,7 @@ class _Findings:
     checks: tuple[CheckResult, ...] = ()
     counts: dict[str, int] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
+    folder: Path | None = None
 
 
 def check(scenario: Scenario) -> None:
@@ -90,9 +93,8 @@ def run(scenario: Scenario, engine: Engine, seed: int, out: Path, yaml: str, mut
     findings = _Findings()
     with ExitStack() as stack:
         try:
-            stage = set_up(stack, scenario, engine, seed)
-            findings.versions = bundle.versions(stage.source.direct, stage.target.direct)
-            _Play(stack, stage, _Order(scenario, seed, folder, command, mutant), findings).play()
+            order = _Order(scenario, seed, folder, command, mutant)
+            _played(stack, engine, order, findings)
         except (MigratorError, psycopg.Error, pymysql.err.Error) as error:
             findings.ending, findings.error = FAILS, f"{type(error).__name__}: {error}"
         expect = scenario.expect
@@ -103,10 +105,27 @@ def run(scenario: Scenario, engine: Engine, seed: int, out: Path, yaml: str, mut
             scenario, engine, seed, findings.ending, findings.error, findings.checks, found.outcome, folder,
             round(time.monotonic() - started, 3), mutant, found.reason, findings.counts,
         )  # fmt: skip
-        if result.outcome is not Outcome.HOLDS and findings.versions:
-            keep_evidence(stage.folder, folder)
+        if result.outcome is not Outcome.HOLDS and findings.folder is not None:
+            keep_evidence(findings.folder, folder)
     bundle.write_result(result, findings.versions, command)
     return result
+
+
+def _played(stack: ExitStack, engine: Engine, order: _Order, findings: _Findings) -> None:
+    """Sets the stage and plays on it; the findings are complete as far as it came."""
+    if order.scenario.cut_over is None:
+        stage = set_up(stack, order.scenario, engine, order.seed)
+        findings.folder = stage.folder
+        findings.versions = bundle.versions(stage.source.direct, stage.target.direct)
+        _Play(stack, stage, order, findings).play()
+        return
+    sides = two_sided.set_up(stack, order.scenario, engine, order.seed)
+    findings.folder = sides.there.folder
+    findings.versions = bundle.versions(*sides.direct.values())
+    play = CutOverPlay(stack, sides, order.scenario, order.seed, order.folder, order.mutant)
+    play.play()
+    findings.ending, findings.error = play.ending, play.error
+    findings.checks, findings.counts = play.checks, play.counts
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,8 @@ _LEAST_CHUNK_ROWS = 5
 _SESSION_S = 4.0
 _BATCH_ROWS = (200, 2_000, 200_000)
 """Rows of a batch; the seed chooses. Many small batches find other faults than few large ones do."""
-_PIPELINE_USER = "pipeline"
+PIPELINE_USER = "pipeline"
+"""The login of the pipeline on either side."""
 _PASSWORD = "first-password"
 _PASSWORD_VARIABLES = {"source": "SCENARIO_SOURCE_PASSWORD", "target": "SCENARIO_TARGET_PASSWORD"}
 
@@ -112,7 +113,7 @@ def set_up(stack: ExitStack, scenario: Scenario, engine: Engine, seed: int) -> S
     make_logins(poor, source.direct, target.direct, _PASSWORD, scenario.grants)
     if scenario.expect.ending != "refused":
         # `migrator run` would create the ledger's table later: a recorder needs it before the first run.
-        _make_ledger(replace(target.direct, user=_PIPELINE_USER, password=_PASSWORD))
+        _make_ledger(replace(target.direct, user=PIPELINE_USER, password=_PASSWORD))
     return Stage(folder, config, settings, source, target, found, environment, zookeeper, cluster)
 
 
@@ -153,7 +154,7 @@ def _server(
     stack.enter_context(server)
     server.create_database("old")
     direct = Database(engine, server.host, server.port, "old", server.superuser)
-    return Side(direct, replace(direct, user=_PIPELINE_USER, password=_PASSWORD), server)
+    return Side(direct, replace(direct, user=PIPELINE_USER, password=_PASSWORD), server)
 
 
 def _target(stack: ExitStack, folder: Path, protected: bool) -> Side:
@@ -174,7 +175,7 @@ def _postgres(
     direct = Database(
         "postgresql", server.host, server.port, database, server.superuser, server.password or ""
     )
-    return Side(direct, replace(direct, user=_PIPELINE_USER, password=_PASSWORD), server)
+    return Side(direct, replace(direct, user=PIPELINE_USER, password=_PASSWORD), server)
 
 
 def behind_proxy(stack: ExitStack, side: Side, seed: int) -> Side:

@@ -16,6 +16,8 @@ from tests.reference.records import Document, as_json, described
 from verify.history import history
 from verify.history.history import Description, TrackedTable
 from verify.history.result import CheckResult, Moment, Outcome, WitnessCase
+from verify.two_sides.history import Moment as Deed
+from verify.two_sides.history import State, TwoSides, Write
 
 PAGE = "reference/formats/bundle-formats.md"
 _ENDINGS = (RESUMES, RESTARTS, HALTS, REFUSED, STALLS, FAILS)
@@ -25,6 +27,19 @@ def lines() -> Iterator[str]:
     """All sections of the page."""
     yield from _result()
     yield from _history()
+    yield from _two_sides()
+
+
+def _two_sides() -> Iterator[str]:
+    """The history of a cut-over, which has no tables."""
+    write = Write(1, 1, "old", "100000001", 5, 9, "ok")
+    state = State("new", 12, ("100000001",), ("counter 1 is 3",), ("click 100000001",))
+    found = TwoSides((write,), (state,), (state,), (Deed(3, "closed", ""),), ("nobody could write",), 2)
+    yield from ("## two_sides.json", "", "A cut-over's bundle has it in place of the folder `history`.", "")
+    yield from records.lines(Document("The history", as_json(asdict(found)), TwoSides))
+    yield from records.lines(Document("A write", as_json(asdict(write)), Write))
+    yield from records.lines(Document("A state", as_json(asdict(state)), State))
+    yield from records.lines(Document("A moment", as_json(asdict(found.moments[0])), Deed))
 
 
 def _result() -> Iterator[str]:

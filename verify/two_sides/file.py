@@ -1,4 +1,7 @@
-"""The history of a cut-over as a JSON file, so that it can be judged again without servers."""
+"""The history of a cut-over as a JSON file, so that it can be judged again without servers.
+
+Its format is the bundle's: no number of its own.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from migrator.errors import VerifyError
-from migrator.model.codecs.codec import NEWER, NewerFormatError, check_number
 from verify.two_sides.history import Moment, State, TwoSides, Write
 
-FORMAT = 1
 NAME = "two_sides.json"
 
 
 def save(history: TwoSides, folder: Path) -> None:
     """Writes the file into a folder."""
-    (folder / NAME).write_text(json.dumps({"format": FORMAT, **asdict(history)}) + "\n")
+    (folder / NAME).write_text(json.dumps(asdict(history)) + "\n")
 
 
 def load(folder: Path) -> TwoSides:
@@ -25,7 +26,6 @@ def load(folder: Path) -> TwoSides:
     path = folder / NAME
     try:
         document: dict[str, Any] = json.loads(path.read_text())
-        check_number("history of a cut-over", document["format"], FORMAT)
         return TwoSides(
             writes=tuple(Write(**one) for one in document["writes"]),
             seen=tuple(map(_state, document["seen"])),
@@ -34,10 +34,6 @@ def load(folder: Path) -> TwoSides:
             stuck=tuple(document["stuck"]),
             looks=document["looks"],
         )
-    except NewerFormatError as error:
-        raise VerifyError(
-            "the history was written by a newer version", where=str(path), cause=str(error), remedy=NEWER
-        ) from error
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise VerifyError(
             "no history of a cut-over can be read there",

@@ -36,7 +36,8 @@ _CLICK = (
     '"id" bigint PRIMARY KEY, "tally" int NOT NULL, "amount" bigint NOT NULL,'
     ' "writer" int NOT NULL, "write_no" int NOT NULL'
 )
-_CLICKS_A_CLIENT = 100_000_000
+CLICKS_A_CLIENT = 100_000_000
+"""Numbers of clicks of one client at most."""
 
 
 class Counters:
@@ -58,7 +59,14 @@ class Counters:
 
     def actions(self, spec: WorkloadSpec) -> Sequence[Action]:
         """Increments of one or several counters."""
-        writers = _Writers(spec.keys, spec.hot_percent)
+        return self._actions(_Writers(spec.keys, spec.hot_percent))
+
+    def new_actions(self, spec: WorkloadSpec) -> Sequence[Action]:
+        """The same on the new side, once it is open: counters and hits."""
+        return self._actions(_Writers(spec.keys, spec.hot_percent, TALLY.new, CLICK.new, "counter_id"))
+
+    @staticmethod
+    def _actions(writers: _Writers) -> Sequence[Action]:
         return [
             Action("count one", 60, writers.count_one),
             Action("count several", 25, writers.count_several),
@@ -69,11 +77,19 @@ class Counters:
 
 
 class _Writers:
-    def __init__(self, keys: int, hot_percent: int):
+    def __init__(
+        self,
+        keys: int,
+        hot_percent: int,
+        tallies: Columns = TALLY.old,
+        clicks: Columns = CLICK.old,
+        counted: str = "tally",
+    ):
         self._keys = keys
         self._hot_percent = hot_percent
-        self._tallies = Rows(TALLY.old)
-        self._clicks = Rows(CLICK.old)
+        self._tallies = Rows(tallies)
+        self._clicks = Rows(clicks)
+        self._counted = counted
 
     def count_one(self, session: Session) -> None:
         self._count(session, some_key(session.rng, self._keys, self._hot_percent))
@@ -102,5 +118,5 @@ class _Writers:
     def _count(self, session: Session, key: int) -> None:
         amount = session.rng.randint(1, 9)
         if self._tallies.add(session, key, amount):
-            click = session.client * _CLICKS_A_CLIENT + session.number()
-            self._clicks.insert(session, click, amount, tally=key)
+            click = session.client * CLICKS_A_CLIENT + session.number()
+            self._clicks.insert(session, click, amount, **{self._counted: key})

@@ -1,0 +1,68 @@
+"""Broken variants of a cut-over on servers: steps left out, a fence by asking, a way back that begins late."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from migrator.adapters.fences.shared.kept_fence import KeptFence
+from migrator.model.cutover.fence import FencePlan, FenceState, Standing
+from migrator.model.cutover.record import Phase, Record, Side
+from migrator.own_modules import python_m
+from migrator.ports.target import TargetBatch
+from migrator.run.cutover import conductor, reverse_process
+from migrator.run.cutover.conductor import Conductor
+from migrator.run.cutover.gate import GatedTarget
+from scenarios.simulation.setup import Patch
+
+_apply = GatedTarget.apply
+_Taken = Callable[[Conductor, Record], bool]
+
+
+def _steps(broken: Mapping[Phase, _Taken]) -> Patch:
+    return Patch(conductor, "_STEPS", {**conductor._STEPS, **broken})
+
+
+def _asked(self: KeptFence[Any], plan: FencePlan, limit_s: float, epoch: int = 0) -> FenceState:
+    """Everybody is asked to stop."""
+    self._step("fence.raised")
+    return FenceState(Standing.UP)
+
+
+def _believed(self: KeptFence[Any], plan: FencePlan) -> FenceState:
+    """Everybody is believed to have stopped."""
+    return FenceState(Standing.UP)
+
+
+def _nothing_to_open(self: KeptFence[Any], plan: FencePlan, limit_s: float, epoch: int = 0) -> FenceState:
+    return FenceState(Standing.DOWN)
+
+
+def _at_the_end(self: Conductor, record: Record, side: Side) -> bool:
+    """The stream is taken to be at its log's end."""
+    return True
+
+
+def _begins_late(self: GatedTarget, batch: TargetBatch) -> None:
+    """Writes on the new side, made before the record says that it is open, are before the start of the way back."""
+    gate = self._gate
+    record = gate._read() if gate._side is Side.NEW else None
+    if record is not None and record.phase is Phase.OPENING:
+        batch = replace(batch, rows=(), mirror=(), joined=None, foreign=0)
+    _apply(self, batch)
+
+
+def _beside(name: str) -> Patch:
+    """The way back runs as the same variant."""
+    return Patch(reverse_process, "python_m", lambda _: [*python_m("scenarios.mutants"), name])
+
+
+FENCE_BY_ASKING = (
+    Patch(KeptFence, "raise_fence", _asked),
+    Patch(KeptFence, "state", _believed),
+    Patch(KeptFence, "open_fence", _nothing_to_open),
+)
+NOT_DRAINED = (Patch(Conductor, "_has_reached", _at_the_end),)
+UNDO_SKIPPED = (_steps({Phase.UNDOING: lambda self, record: True}),)
+BACK_BEGINS_LATE = (_beside("back-begins-late"), Patch(GatedTarget, "apply", _begins_late))

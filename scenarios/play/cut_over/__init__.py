@@ -1,0 +1,1 @@
+"""Cut-overs played: clients of both sides, an operator's words, what both sides show meanwhile, and the verdict."""

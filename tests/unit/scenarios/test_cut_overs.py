@@ -1,0 +1,88 @@
+"""Scenarios of cut-overs as files: which way each plays, what is refused in a file, who leaves them alone."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from migrator.errors import ConfigError
+from scenarios.chaos.hazards import hazards
+from scenarios.mutants.catalog import OF_CUT_OVERS
+from scenarios.play import catalog_files, pairs
+from scenarios.scenario import CUT_OVER_CHECKS, CutOver, Scenario, Step, cut_over_checks
+from scenarios.workload import Action
+from scenarios.workloads.counters.writers import Counters
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "explanation" / "cut-over-ways.md"
+REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "scenarios-reference.md"
+CUT_OVERS = [one for one in catalog_files.all() if one.cut_over is not None]
+PLAIN = (
+    "title: t\nworkload: {name: counters}\ncut_over: {way: 1, steps: [{ask: start}, {ask: back, said: x}]}\n"
+)
+
+
+def by_way(scenarios: list[Scenario]) -> dict[int, str]:
+    """What the document says in its last column: names by way, or that there is none."""
+    named = {way: list[str]() for way in range(1, 14)}
+    for one in scenarios:
+        assert one.cut_over is not None
+        named[one.cut_over.way].append(f"`{one.name}`")
+    return {way: ", ".join(sorted(names)) or "none yet" for way, names in named.items()}
+
+
+def test_the_document_says_which_way_is_a_scenario() -> None:
+    written = re.findall(r"^\| (\d+)\. .*\| ([^|]+) \|$", DOCUMENT.read_text(), re.MULTILINE)
+    assert {int(way): names for way, names in written} == by_way(CUT_OVERS)
+    assert by_way([])[1] == "none yet"
+
+
+def test_a_cut_over_is_judged_by_all_its_checks_and_plays_both_ways() -> None:
+    assert CUT_OVERS
+    for one in CUT_OVERS:
+        assert one.expect.checks == cut_over_checks(one.expect.ending)
+        assert catalog_files.path_of(one.name).parent.name == "cut_over"
+        assert one.workload.name == Counters.name
+        assert one.cut_over is not None
+        assert one.cut_over.steps
+    assert (Counters.project / "reverse.py").exists()
+
+
+def test_the_new_side_is_written_by_the_same_actions() -> None:
+    def names(actions: list[Action]) -> list[tuple[str, int]]:
+        return [(one.name, one.weight) for one in actions]
+
+    spec = CUT_OVERS[0].workload
+    assert names(list(Counters().actions(spec))) == names(list(Counters().new_actions(spec)))
+
+
+def test_a_file_says_the_steps(tmp_path: Path) -> None:
+    path = tmp_path / "some.yaml"
+    path.write_text(PLAIN)
+    assert catalog_files.load(path).cut_over == CutOver(1, (Step("start"), Step("back", "opens", "x")))
+    for wrong, words in (
+        (PLAIN.replace("ask: start", "ask: jump"), "'jump' is none of plan, start, back"),
+        (PLAIN.replace("said: x", "ends: well"), "'well' is none of opens, undone"),
+        (PLAIN + "faults: [{do: kill_pipeline, after_changes: 3}]\n", "they fire at a point"),
+    ):
+        path.write_text(wrong)
+        with pytest.raises(ConfigError) as raised:
+            catalog_files.load(path)
+        assert words in raised.value.where
+
+
+def test_pairs_and_projects_under_hazards_leave_them_alone() -> None:
+    names = {one.name for one in CUT_OVERS}
+    assert {one.name for one in hazards() if one.left_out.startswith("it is a cut-over")} == names
+    assert not any(one.cut_over for one in pairs.pairs(catalog_files.all(), 30, 1))
+    assert pairs.pairs(CUT_OVERS, 30, 1) == []
+
+
+@pytest.mark.parametrize("broken", OF_CUT_OVERS, ids=lambda broken: broken.name)
+def test_a_broken_variant_breaks_something_that_is_there(broken: object) -> None:
+    (variant,) = [one for one in OF_CUT_OVERS if one is broken]
+    assert variant.servers is not None
+    assert [patch.name for patch in variant.servers() if patch.name not in patch.owner.__dict__] == []
+    assert set(variant.must_catch) <= set(CUT_OVER_CHECKS)
+    assert f"| `{variant.name}` |" in REFERENCE.read_text()
