@@ -155,21 +155,21 @@ MUTANTS = (
 """Every broken variant of the pipeline. Those of the judge are in ``scenarios.mutants.verifier``."""
 
 
-def _of_cut_over(name: str, must_catch: str, patches: str, broken: str) -> Mutant:
+def _of_cut_over(name: str, must_catch: str, broken: str) -> Mutant:
     """A rule of cut-overs broken on real servers; the simulation has none."""
 
     def found() -> Patches:
-        return tuple(getattr(import_module(own("scenarios.mutants.of_cut_overs")), patches))
+        return tuple(import_module(own("scenarios.mutants.of_cut_overs")).PATCHES[name])
 
     return Mutant(name, broken, tuple(must_catch.split()), 0, servers=found)
 
 
 OF_CUT_OVERS = (
-    _of_cut_over("fence-by-asking", "S3", "FENCE_BY_ASKING", "the fence is asked for, not raised"),
-    _of_cut_over("not-drained", "S4", "NOT_DRAINED",
+    _of_cut_over("fence-by-asking", "S3", "the fence is asked for, not raised"),
+    _of_cut_over("not-drained", "S4",
         "the other side is opened though the stream isn't at the log's end"),
-    _of_cut_over("undo-skipped", "S5", "UNDO_SKIPPED", "a switch that is undone opens nothing"),
-    _of_cut_over("back-begins-late", "S1 S6", "BACK_BEGINS_LATE",
+    _of_cut_over("undo-skipped", "S5", "a switch that is undone opens nothing"),
+    _of_cut_over("back-begins-late", "S1 S6",
         "the way back passes over what is written before the record says that the new side is open"),
 )  # fmt: skip
 """Broken variants of cut-overs, which only the scenarios of cut-overs can catch."""

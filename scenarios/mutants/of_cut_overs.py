@@ -58,11 +58,15 @@ def _beside(name: str) -> Patch:
     return Patch(reverse_process, "python_m", lambda _: [*python_m("scenarios.mutants"), name])
 
 
-FENCE_BY_ASKING = (
-    Patch(KeptFence, "raise_fence", _asked),
-    Patch(KeptFence, "state", _believed),
-    Patch(KeptFence, "open_fence", _nothing_to_open),
-)
-NOT_DRAINED = (Patch(Conductor, "_has_reached", _at_the_end),)
-UNDO_SKIPPED = (_steps({Phase.UNDOING: lambda self, record: True}),)
-BACK_BEGINS_LATE = (_beside("back-begins-late"), Patch(GatedTarget, "apply", _begins_late))
+BACK_BEGINS_LATE = "back-begins-late"
+PATCHES: Mapping[str, tuple[Patch, ...]] = {
+    "fence-by-asking": (
+        Patch(KeptFence, "raise_fence", _asked),
+        Patch(KeptFence, "state", _believed),
+        Patch(KeptFence, "open_fence", _nothing_to_open),
+    ),
+    "not-drained": (Patch(Conductor, "_has_reached", _at_the_end),),
+    "undo-skipped": (_steps({Phase.UNDOING: lambda self, record: True}),),
+    BACK_BEGINS_LATE: (_beside(BACK_BEGINS_LATE), Patch(GatedTarget, "apply", _begins_late)),
+}
+"""The patches of each variant by its name."""
