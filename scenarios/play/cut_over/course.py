@@ -34,6 +34,7 @@ from verify.two_sides.history import OLD, OPENED_BY_HAND, REOPENS, Moment
 _TURN_S = 0.2
 _LONG_S = 400.0
 """The longest wait for anything that needs Spark to start: on a very busy machine that takes minutes."""
+_SHORT_S = 60.0
 _WRITES_S = 90.0
 """The longest wait for writes on the side that is open by the record."""
 _WAIT_S = "300"
@@ -96,7 +97,11 @@ class Course:
         """Waits until both ways have carried across what is committed, the clients being at rest."""
         ways = [self.sides.there.settings, *([self.sides.back] if self._record() is not None else [])]
         for one in ways:
-            self._await(partial(_reached, one, wiring.source_position(one)), "both ways come to their end")
+            limit_s = (
+                _SHORT_S if self.wrong else _LONG_S
+            )  # what went wrong is known, and may keep a way waiting
+            reached = partial(_reached, one, wiring.source_position(one))
+            self._await(reached, "both ways come to their end", limit_s)
         self.drained = True
 
     # -- steps
@@ -184,18 +189,18 @@ class Course:
 
     # -- the run meanwhile
 
-    def _await(self, holds: Callable[[], bool], what: str) -> None:
+    def _await(self, holds: Callable[[], bool], what: str, limit_s: float = _LONG_S) -> None:
         """Waits for something that the run does."""
-        self._until(lambda: holds() or bool(self.halted), what)
+        self._until(lambda: holds() or bool(self.halted), what, limit_s)
         if self.halted:
             raise Stopped(f"the run ended before {what}", cause=self.halted)
 
-    def _until(self, holds: Callable[[], bool], what: str) -> None:
-        until = time.monotonic() + _LONG_S
+    def _until(self, holds: Callable[[], bool], what: str, limit_s: float = _LONG_S) -> None:
+        until = time.monotonic() + limit_s
         while not holds():
             self._turn()
             if time.monotonic() > until:
-                raise Stopped(f"{what} took more than {_LONG_S:g} s")
+                raise Stopped(f"{what} took more than {limit_s:g} s")
 
     def _turn(self) -> None:
         """Looks after faults, and after a run that was killed."""
