@@ -21,7 +21,7 @@ from verify.readers.snapshot import SourceSnapshot, SourceTable, TargetColumnTex
 from verify.tables.compare.bad_keys import without_unmapped
 from verify.tables.compare.compare import Shape, Sides, place
 from verify.tables.compare.normalise import mapped_text, target_text
-from verify.tables.compare.spark_failure import MappingFails, named_failure
+from verify.tables.compare.spark_failure import named_failure
 
 
 def source_frames(
@@ -123,7 +123,6 @@ def mapping_failure(target: TargetMapping) -> AbstractContextManager[None]:
         target.where(),
         "correct the mapping, or the source row named; where the run sets such rows aside and one was"
         " corrected meanwhile: verify again",
-        MappingFails,
     )
 
 

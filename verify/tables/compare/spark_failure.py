@@ -15,15 +15,9 @@ def from_spark(error: BaseException) -> bool:
     return type(error).__module__.split(".")[0] in ("pyspark", "py4j")
 
 
-class MappingFails(VerifyError):
-    """A mapping fails on rows of the source."""
-
-
 @contextmanager
-def named_failure(
-    what: str, where: str, remedy: str, error_type: type[VerifyError] = VerifyError
-) -> Iterator[None]:
-    """Turns a failure inside Spark into ``error_type`` with its innermost cause; others pass unchanged.
+def named_failure(what: str, where: str, remedy: str) -> Iterator[None]:
+    """Turns a failure inside Spark into ``VerifyError`` with its innermost cause; others pass unchanged.
 
     If Spark's JVM has ended, the error is ``MigratorError``: no table is at fault.
     """
@@ -33,4 +27,4 @@ def named_failure(
     except Exception as error:
         if not from_spark(error):
             raise
-        raise error_type(what, where=where, cause=spark_cause(error), remedy=remedy) from error
+        raise VerifyError(what, where=where, cause=spark_cause(error), remedy=remedy) from error

@@ -45,7 +45,7 @@ from verify.readers.snapshot import LedgerState, LogPlace, SourceSnapshot
 from verify.readers.source import SourceReader
 from verify.tables.compare.compare import compare
 from verify.tables.compare.mapped_side import canonical_sides, mapping_failure, stored_sides
-from verify.tables.compare.spark_failure import MappingFails
+from verify.tables.compare.spark_failure import from_spark
 from verify.tables.rounds.chunked import ChunkReads, read_chunks
 from verify.tables.rounds.named_keys import NamedKeys, of_named_keys
 from verify.tables.rounds.progress import TableProgress
@@ -307,8 +307,8 @@ class LiveComparison:
         if unread is None or table.aside is not None:
             try:
                 self._compare_read(table, reads, directory)
-            except MappingFails as error:
-                if reads.wait.reached:
+            except VerifyError as error:
+                if reads.wait.reached or error.__cause__ is None or not from_spark(error.__cause__):
                     raise
                 table.unknown = f"its mapping fails on rows that weren't applied yet: {error.cause}"
         if unread is not None:
