@@ -71,13 +71,13 @@ class KeptPlans:
         if kept is None or kept.get("signature") != signed:
             return None
         try:
-            plan, self._contents[target.name] = (
-                restored(kept, target, schemas, columns, references),
-                content_of(kept),
-            )
+            plan, content = restored(kept, target, schemas, columns, references), content_of(kept)
         except (KeyError, TypeError, ValueError, AttributeError, GrainProblem):
             return None
-        return None if plan.kept in self._wrong else plan
+        if plan.kept in self._wrong:
+            return None
+        self._contents[target.name] = content
+        return plan
 
     def content(self, plan: MappingPlan) -> Fingerprint:
         """Returns a plan's fingerprint: of a kept one as it was kept."""

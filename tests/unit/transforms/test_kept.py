@@ -274,6 +274,8 @@ def test_what_was_proved_wrong_is_not_taken_again_though_it_cannot_be_removed(
     assert (tmp_path / "plans.json").exists()
     second.begin()
     assert find(second) is None
+    second.keep({"summary": PLAN})  # of the function as it is now, whose fingerprint nobody has asked for
+    assert json.loads((tmp_path / "plans.json").read_text())["plans"] == {}
 
 
 def test_a_disk_that_refuses_ends_no_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
