@@ -1,4 +1,4 @@
-"""Locale, zone and encoding of our environment, and Java's own options, change no value that Spark makes."""
+"""Locale, zone, encoding and threads of our environment, and Java's own options, change no value that Spark makes."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ pytestmark = pytest.mark.integration
 ROOT = Path(__file__).resolve().parents[3]
 VALUES = """
 import datetime, json, sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from pyspark.sql import functions as F
 from migrator.errors import MigratorError
-from transforms.on_spark import surroundings, session
+from transforms.on_spark import surroundings, session, session_settings
 if sys.argv[3] == "unpinned":
     session.pin_process = lambda: None
     session.pin_jvm = lambda jvm: None
-    session._FIXED = {k: v for k, v in session._FIXED.items() if "executorEnv" not in k}
+    fixed = session_settings._FIXED
+    session_settings._FIXED = {k: v for k, v in fixed.items() if "executorEnv" not in k}
 try:
     spark = session.spark_session(
         master="local[1]", conf={}, java_home=Path(sys.argv[2]), log_path=Path(sys.argv[1]) / "spark.log")
@@ -46,6 +48,12 @@ except Exception as error:
     found += [type(error).__name__]
 found += [sorted(p.name for p in Path(sys.argv[1]).iterdir() if p.is_dir() and p.name.startswith("pr")),
           surroundings.wrong_in_executors(spark, 2)]
+def held():
+    spark.sparkContext.setLocalProperty("of.this.thread", "1")
+    return spark.range(1).count() and spark.sparkContext.getLocalProperty("of.this.thread")
+with ThreadPoolExecutor(4) as pool:
+    alone = pool.submit(held).result()
+found += [alone, spark.sparkContext.getLocalProperty("of.this.thread")]
 print(json.dumps(found))
 session.stop_session()
 """
@@ -59,10 +67,13 @@ RIGHT = [
     3,
     ["prüf"],
     [],
+    "1",
+    None,
 ]
 TURKEY = {
     "TZ": "Asia/Kathmandu",
     "LC_ALL": "C",
+    "PYSPARK_PIN_THREAD": "false",
     "JAVA_TOOL_OPTIONS": "-Duser.language=tr -Duser.country=TR -Duser.timezone=Asia/Kathmandu",
 }
 
@@ -89,7 +100,7 @@ def test_a_foreign_locale_zone_and_encoding_change_no_value(tmp_path: Path) -> N
 def test_without_the_pins_each_of_them_does(tmp_path: Path) -> None:
     """The negative control."""
     found = _made(tmp_path, TURKEY, "unpinned")
-    assert [one == right for one, right in zip(found, RIGHT, strict=True)] == [False] * 9
+    assert [one == right for one, right in zip(found, RIGHT, strict=True)] == [False] * 9 + [True, False]
     assert {str(one).partition("=")[0] for one in found[8]} == {  # type: ignore[attr-defined]
         "user.language",
         "user.timezone",
