@@ -1,4 +1,7 @@
-"""Drawn inputs of tests: the same in every run, others with another number in ``MIGRATOR_TEST_SEED``."""
+"""Drawn inputs of tests: the same in every run, others with another number in ``MIGRATOR_TEST_SEED``.
+
+Slow tests take as many as ``MIGRATOR_TEST_EXAMPLES`` says.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 SEED = int(os.environ.get("MIGRATOR_TEST_SEED", "0"))
+MANY = int(os.environ.get("MIGRATOR_TEST_EXAMPLES", "1000"))
 GENERATED = settings(
     deadline=None,
     database=None,

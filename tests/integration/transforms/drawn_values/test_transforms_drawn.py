@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from tests.drawn import drawn
+from tests.drawn import MANY, drawn
 from tests.integration.transforms.drawn_values.cases import Case, Refused
 from tests.integration.transforms.drawn_values.json_numbers import JSON
 from tests.integration.transforms.drawn_values.numbers import NUMBERS
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.spark
 CASES = {**NUMBERS, **TEXTS, **BYTES, **MOMENTS, **JSON}
 NO_FUNCTIONS_OF_VALUES = {"as_column", "checked", "whole", "weights"}
 """What the library itself is written with."""
-FEW, MANY = 60, 1000
+FEW = 60
 ALONE = {FEW: 4, MANY: 60}
 """How many inputs that must fail are tried, each by itself: the first that fails ends a job of Spark's."""
 
