@@ -98,7 +98,7 @@ def test_the_table_names_what_survived(tmp_path: Path) -> None:
 
 def test_the_table_as_json_has_each_judge(tmp_path: Path) -> None:
     config = project(tmp_path, SEES_FILTERS)
-    both = ["--judge", "python -m pytest -q", "--judge", "grep -q '\"a\"' mapping.py"]
+    both = ["--judge", "grep -qF .where( mapping.py", "--judge", "grep -q '\"a\"' mapping.py"]
     done = CliRunner().invoke(
         mutate_mapping, ["--config", str(config), "--json", *both], standalone_mode=False
     )
