@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
 import threading
@@ -25,21 +24,14 @@ from migrator.run.failure import Stopping
 from migrator.run.lead import resume
 from migrator.run.migration import Migration
 from migrator.wiring import parts as wiring
-from scenarios.bench.orders.old_schema import create
-from tests.integration import run_project
-from tests.integration.run_project import Project, scenario_database
+from tests.integration.run_project import Project
+from tests.integration.runs.which_log import machines
 from tests.integration.sources.restored import Snapshots
 from tests.integration.waiting import await_true
 from tests.servers import Database, embedded_mysql, embedded_postgres, unpacked_mysql
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
-ROWS = 120
-SMALL = (
-    "\n[capture]\nchunk_rows = 20\nchunk_rows_max = 20\nsegment_rows = 20\ndump_share = 1.0\n"
-    "[apply]\nbatch_rows = 40\n"
-)
-OTHER_LOG = "isn't the one that the target goes on from"
 _NAMED = (FencedError, EventLogError, GapError, TargetError)
 
 
@@ -66,55 +58,12 @@ def broken_off(project: Project, times: int, dumped: bool = False) -> None:
         Migration(replace(wiring.parts(configuration.load(project.config)), step=step)).run(Stopping())
 
 
-def elsewhere(project: Project, name: str, *, state: bool = False) -> Project:
-    """The project on another machine: with an empty state folder, or a copy of this one."""
-    folder = project.config.parent
-    ignored = None if state else shutil.ignore_patterns(".migrator")
-    shutil.copytree(folder, folder.with_name(name), ignore=ignored)
-    return replace(project, config=folder.with_name(name) / project.config.name)
-
-
 def pointed(project: Project, side: str, database: Database) -> Project:
     """The project with another source or target."""
     text, was = project.config.read_text(), getattr(project, side)
     assert text.count(f"port = {was.port}") == 1
     project.config.write_text(text.replace(f"port = {was.port}", f"port = {database.port}"))
     return replace(project, old=database) if side == "old" else replace(project, new=database)
-
-
-def write(database: Database, *ids: int) -> None:
-    """Changes and deletes rows, by commits of their own."""
-    for each in ids:
-        database.execute(
-            f"UPDATE orders SET items = items + 1000 WHERE id = {each}",
-            f"DELETE FROM orders WHERE id = {each + 1}",
-        )
-
-
-def ends_equal(project: Project) -> None:
-    project.run_here()
-    assert project.differences() == []
-
-
-def refused(project: Project, error: type[MigratorError], what: str) -> MigratorError:
-    """Each time, and before anything was written."""
-    before = target_of(project)
-    for _ in range(2):
-        with pytest.raises(error, match=what) as caught:
-            project.run_here()
-        assert target_of(project) == before
-    return caught.value
-
-
-def target_of(project: Project) -> list[tuple[object, ...]]:
-    return project.new.query("SELECT * FROM purchase ORDER BY purchase_id")
-
-
-def moved_away(project: Project, error: MigratorError) -> None:
-    """Follows the remedy."""
-    assert re.search(r"move the (state folder's eventlog|event log's directory) away", error.remedy)
-    log = Path(configuration.load(project.config).event_log())
-    shutil.move(log, log.with_name(f"away-{len(list(log.parent.iterdir()))}"))
 
 
 def started_anew(project: Project) -> None:
@@ -128,14 +77,7 @@ def started_anew(project: Project) -> None:
     project.new.execute(f"DELETE FROM {ledger} WHERE migration = 'orders'", "DELETE FROM purchase")
     shutil.rmtree(project.config.parent / ".migrator")
     assert project.command("check") == 0
-    ends_equal(project)
-
-
-def project_of(folder: Path, old: Database, new: Database) -> Project:
-    create(scenario_database(old), ROWS)
-    made = run_project.make(folder, old, new)
-    made.config.write_text(made.config.read_text() + SMALL)
-    return made
+    machines.ends_equal(project)
 
 
 Server = EmbeddedPostgres | EmbeddedMySQL
@@ -180,29 +122,29 @@ def stack() -> Iterator[ExitStack]:
 @pytest.fixture(params=["old_maria", pytest.param("old_pg", marks=pytest.mark.slow)])
 def one(request: pytest.FixtureRequest, tmp_path: Path, new_pg: Database, spark: SparkSession) -> Project:
     """Machine 1."""
-    return project_of(tmp_path / "one", request.getfixturevalue(request.param), new_pg)
+    return machines.project_of(tmp_path / "one", request.getfixturevalue(request.param), new_pg)
 
 
 def test_a_machine_that_comes_back_after_another_went_on_is_refused_and_its_remedy_works(
     one: Project,
 ) -> None:
     broken_off(one, 2)
-    write(one.old, 3, 110)
-    two = elsewhere(one, "two")
-    ends_equal(two)
-    write(one.old, 5, 100)
-    moved_away(one, refused(one, EventLogError, OTHER_LOG))
-    ends_equal(one)
-    write(one.old, 7, 90)
-    moved_away(two, refused(two, EventLogError, OTHER_LOG))
-    ends_equal(two)
+    machines.write(one.old, 3, 110)
+    two = machines.elsewhere(one, "two")
+    machines.ends_equal(two)
+    machines.write(one.old, 5, 100)
+    machines.leave_its_log(one)
+    machines.ends_equal(one)
+    machines.write(one.old, 7, 90)
+    machines.leave_its_log(two)
+    machines.ends_equal(two)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("one", ["old_maria"], indirect=True)
 def test_compared_by_number_alone_it_would_lose_rows(one: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """Negative control: the other machine's segments are smaller."""
-    two = elsewhere(one, "two")
+    two = machines.elsewhere(one, "two")
     smaller = (
         two.config.read_text().replace(" = 20\n", " = 5\n").replace("batch_rows = 40", "batch_rows = 10")
     )
@@ -221,20 +163,20 @@ def test_compared_by_number_alone_it_would_lose_rows(one: Project, monkeypatch: 
 @pytest.mark.slow
 def test_a_copied_state_folder_goes_on_until_the_other_has_written(one: Project) -> None:
     broken_off(one, 2)
-    copy = elsewhere(one, "copy", state=True)
-    write(one.old, 3, 110)
-    ends_equal(copy)
-    write(one.old, 5, 100)
-    moved_away(one, refused(one, EventLogError, OTHER_LOG))
-    ends_equal(one)
+    copy = machines.elsewhere(one, "copy", state=True)
+    machines.write(one.old, 3, 110)
+    machines.ends_equal(copy)
+    machines.write(one.old, 5, 100)
+    machines.leave_its_log(one)
+    machines.ends_equal(one)
 
 
 @pytest.mark.slow
 def test_two_copies_of_a_state_folder_that_run_at_once_lose_nothing(one: Project) -> None:
     """Locks are the folder's, so that both lead: the newer epoch's writes count, the other's are refused."""
     broken_off(one, 1)
-    write(one.old, 3, 110)
-    copy, failures = elsewhere(one, "copy", state=True), list[MigratorError]()
+    machines.write(one.old, 3, 110)
+    copy, failures = machines.elsewhere(one, "copy", state=True), list[MigratorError]()
 
     def run(project: Project) -> None:
         try:
@@ -248,11 +190,11 @@ def test_two_copies_of_a_state_folder_that_run_at_once_lose_nothing(one: Project
     for thread in threads:
         thread.join()
     assert all(isinstance(error, _NAMED) for error in failures), failures
-    write(one.old, 5, 100)
+    machines.write(one.old, 5, 100)
     refused: dict[str, MigratorError] = {}
     for each in (one, copy):
         try:
-            ends_equal(each)
+            machines.ends_equal(each)
         except (EventLogError, GapError) as error:
             refused[each.config.parent.name] = error
     assert len(refused) <= 1, refused
@@ -262,8 +204,8 @@ def test_two_copies_of_a_state_folder_that_run_at_once_lose_nothing(one: Project
         if isinstance(told, GapError):  # a slot goes back to what the other's event log has
             assert "no event log which leads on was moved away or is on another machine" in told.remedy
         elif told is not None:
-            moved_away(each, told)
-            ends_equal(each)
+            machines.moved_away(each, told)
+            machines.ends_equal(each)
 
 
 @pytest.mark.slow
@@ -272,24 +214,24 @@ def test_a_target_put_back_or_copied_goes_on_from_its_own_ledger_or_is_refused(
     kind: str, tmp_path: Path, old_maria: Database, stack: ExitStack, spark: SparkSession
 ) -> None:
     new = Own(stack, kind, "new")
-    one = project_of(tmp_path / "one", old_maria, new.database())
+    one = machines.project_of(tmp_path / "one", old_maria, new.database())
     broken_off(one, 2)
     twin = new.copied()
-    write(one.old, 3, 110)
-    ends_equal(one)
+    machines.write(one.old, 3, 110)
+    machines.ends_equal(one)
     new.snapshots.take()
-    write(one.old, 5, 100)
+    machines.write(one.old, 5, 100)
     broken_off(one, 1)
     new.snapshots.restore()
-    ends_equal(one)  # the event log has the rest
+    machines.ends_equal(one)  # the event log has the rest
 
     one = pointed(one, "new", twin)
-    moved_away(one, refused(one, EventLogError, "no longer in the event log"))
-    ends_equal(one)
+    machines.moved_away(one, machines.refused(one, EventLogError, "no longer in the event log"))
+    machines.ends_equal(one)
     one = pointed(one, "new", new.database())
-    write(one.old, 7, 90)
-    moved_away(one, refused(one, EventLogError, OTHER_LOG))
-    ends_equal(one)
+    machines.write(one.old, 7, 90)
+    machines.leave_its_log(one)
+    machines.ends_equal(one)
 
 
 @pytest.mark.slow
@@ -298,20 +240,17 @@ def test_a_copy_of_the_source_is_refused_once_either_went_its_own_way(
     kind: str, tmp_path: Path, new_pg: Database, stack: ExitStack, spark: SparkSession
 ) -> None:
     old = Own(stack, kind, "old")
-    one = project_of(tmp_path / "one", old.database(), new_pg)
-    ends_equal(one)
+    one = machines.project_of(tmp_path / "one", old.database(), new_pg)
+    machines.ends_equal(one)
     copy = old.copied()
-    write(one.old, 3, 110)
-    ends_equal(one)
-    write(copy, 5, 100, 80, 60, 40)
+    machines.write(one.old, 3, 110)
+    machines.ends_equal(one)
+    machines.write(copy, 5, 100, 80, 60, 40)
     if kind == "postgresql":  # beyond our place in the log
-        copy.execute(
-            "CREATE TABLE filler (x text)",
-            "INSERT INTO filler SELECT repeat('x', 500) FROM generate_series(1, 4000)",
-        )
+        machines.fill_log(copy)
     there = pointed(one, "old", copy)
-    refused(there, GapError, "isn't the log that was read")
+    machines.refused(there, GapError, "isn't the log that was read")
     back = pointed(there, "old", one.old)
-    write(back.old, 7)
-    ends_equal(back)
+    machines.write(back.old, 7)
+    machines.ends_equal(back)
     started_anew(pointed(back, "old", copy))

@@ -20,17 +20,8 @@ from migrator.embedded.postgres import EmbeddedPostgres, postgres_installation
 from migrator.embedded.process import scratch_directory
 from migrator.errors import EventLogError, GapError, MigratorError
 from tests.integration.run_project import Project
-from tests.integration.runs.test_which_log import (
-    OTHER_LOG,
-    elsewhere,
-    ends_equal,
-    moved_away,
-    project_of,
-    refused,
-    write,
-)
+from tests.integration.runs.which_log import machines
 from tests.integration.sources.restored import Snapshots
-from tests.integration.waiting import await_true
 from tests.servers import Database, PostgresServer, embedded_mariadb, embedded_postgres, fresh_database
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
@@ -45,11 +36,7 @@ def killed(project: Project, point: str) -> None:
     output, _ = process.communicate(timeout=300)
     assert process.returncode == -signal.SIGKILL, f"{point} was never reached:\n{output}"
     if project.old.kind == "postgresql":
-        await_true(lambda: not _slot_used(project.old), "the server has seen that it is gone")
-
-
-def _slot_used(old: Database) -> bool:
-    return bool(old.query("SELECT FROM pg_replication_slots WHERE slot_name = 'migrator_orders' AND active"))
+        machines.await_seen(project)
 
 
 def ended(project: Project, what: str) -> MigratorError:
@@ -63,44 +50,44 @@ def ended(project: Project, what: str) -> MigratorError:
 def anew(project: Project) -> None:
     """Follows docs/how-to/start-anew.md."""
     assert project.command("reset", "--yes") == 0
-    ends_equal(project)
+    machines.ends_equal(project)
 
 
 @pytest.fixture(params=["old_maria", "old_pg"])
 def one(request: pytest.FixtureRequest, tmp_path: Path, new_pg: Database, spark: SparkSession) -> Project:
     """Machine 1."""
-    return project_of(tmp_path / "one", request.getfixturevalue(request.param), new_pg)
+    return machines.project_of(tmp_path / "one", request.getfixturevalue(request.param), new_pg)
 
 
 @pytest.mark.parametrize("one", ["old_maria"], indirect=True)
 def test_killed_machines_that_come_back_to_a_target_which_another_moved_lose_nothing(one: Project) -> None:
     killed(one, "segment.created:2")  # in a dump; the event log is ahead of the ledger
-    write(one.old, 3, 110)
-    two = elsewhere(one, "two")
+    machines.write(one.old, 3, 110)
+    two = machines.elsewhere(one, "two")
     killed(two, "apply.committed:1")
-    moved_away(one, refused(one, EventLogError, OTHER_LOG))
+    machines.leave_its_log(one)
     killed(one, "target.moved:1")  # the segment is in its event log, the transaction is gone
-    write(one.old, 7, 90)
-    ends_equal(two)  # nobody else has moved the target
-    moved_away(one, refused(one, EventLogError, OTHER_LOG))
-    ends_equal(one)
+    machines.write(one.old, 7, 90)
+    machines.ends_equal(two)  # nobody else has moved the target
+    machines.leave_its_log(one)
+    machines.ends_equal(one)
 
 
 @pytest.mark.parametrize("one", ["old_maria"], indirect=True)
 def test_a_cloned_state_folder_that_two_processes_use_in_turn_loses_nothing(one: Project) -> None:
     killed(one, "target.merged:2")
-    copy = elsewhere(one, "copy", state=True)
-    write(one.old, 3, 110)
+    copy = machines.elsewhere(one, "copy", state=True)
+    machines.write(one.old, 3, 110)
     killed(copy, "target.moved:1")
-    write(one.old, 5, 100)
+    machines.write(one.old, 5, 100)
     killed(one, "target.moved:1")
-    write(one.old, 7, 90)
-    ends_equal(one)  # by its own segments, whatever the copy has under their numbers
-    moved_away(copy, refused(copy, EventLogError, OTHER_LOG))
-    write(one.old, 9, 80)
-    ends_equal(copy)
-    moved_away(one, refused(one, EventLogError, OTHER_LOG))
-    ends_equal(one)
+    machines.write(one.old, 7, 90)
+    machines.ends_equal(one)  # by its own segments, whatever the copy has under their numbers
+    machines.leave_its_log(copy)
+    machines.write(one.old, 9, 80)
+    machines.ends_equal(copy)
+    machines.leave_its_log(one)
+    machines.ends_equal(one)
 
 
 @pytest.fixture
@@ -136,20 +123,17 @@ def test_a_source_whose_disk_was_put_back_under_a_killed_run_is_refused_until_it
     )
     server.create_database("old")
     old = Database(server.host, server.port, "old", server.superuser, server.password or "", kind)
-    one = project_of(tmp_path / "one", old, new_pg)
+    one = machines.project_of(tmp_path / "one", old, new_pg)
     killed(one, "apply.committed:2")
     snapshots = Snapshots(server, folder)
     snapshots.take()
-    write(old, 3, 110)
+    machines.write(old, 3, 110)
     killed(one, "target.committed:2")
     snapshots.restore()
-    write(old, 5, 100, 80, 60, 40)
+    machines.write(old, 5, 100, 80, 60, 40)
     if kind == "postgresql":  # beyond our place in the log
-        old.execute(
-            "CREATE TABLE filler (x text)",
-            "INSERT INTO filler SELECT repeat('x', 500) FROM generate_series(1, 4000)",
-        )
-    assert "start the migration anew" in refused(one, GapError, ANOTHER).remedy
+        machines.fill_log(old)
+    assert "start the migration anew" in machines.refused(one, GapError, ANOTHER).remedy
     anew(one)
 
 
@@ -157,17 +141,17 @@ def test_a_source_that_a_dump_restored_under_a_killed_run_is_refused_until_it_is
     tmp_path: Path, old_pg: Database, postgres: PostgresServer, new_pg: Database, spark: SparkSession
 ) -> None:
     """The server's log is the same one; its tables are others, and the slot went with the database."""
-    one = project_of(tmp_path / "one", old_pg, new_pg)
+    one = machines.project_of(tmp_path / "one", old_pg, new_pg)
     file = tmp_path / "old.dump"
     dumped(old_pg, file)
     killed(one, "apply.committed:2")
-    write(old_pg, 3, 110)
+    machines.write(old_pg, 3, 110)
     killed(one, "capture.appended:1")
     restored(postgres, old_pg, file)
-    write(old_pg, 5, 100)
+    machines.write(old_pg, 5, 100)
     assert "start the migration anew" in ended(one, "slot").remedy
     old_pg.query("SELECT pg_create_logical_replication_slot('migrator_orders', 'pgoutput')")
-    write(old_pg, 7, 90)
+    machines.write(old_pg, 7, 90)
     assert "start the migration anew" in ended(one, ".").remedy
     anew(one)
 
@@ -176,19 +160,19 @@ def test_a_target_that_a_dump_restored_under_a_killed_run_goes_on_from_its_ledge
     tmp_path: Path, old_maria: Database, postgres_target: PostgresServer, spark: SparkSession
 ) -> None:
     with fresh_database(postgres_target, "new") as new:
-        one = project_of(tmp_path / "one", old_maria, new)
+        one = machines.project_of(tmp_path / "one", old_maria, new)
         killed(one, "apply.committed:2")
         early, late = tmp_path / "early.dump", tmp_path / "late.dump"
         dumped(new, early)
-        write(one.old, 3, 110)
-        ends_equal(one)
+        machines.write(one.old, 3, 110)
+        machines.ends_equal(one)
         dumped(new, late)
-        write(one.old, 5, 100)
+        machines.write(one.old, 5, 100)
         killed(one, "apply.committed:1")  # what it has applied isn't released yet
         restored(postgres_target, new, late)
-        ends_equal(one)
-        write(one.old, 7, 90)
-        ends_equal(one)
+        machines.ends_equal(one)
+        machines.write(one.old, 7, 90)
+        machines.ends_equal(one)
         restored(postgres_target, new, early)
-        moved_away(one, refused(one, EventLogError, GONE))
-        ends_equal(one)
+        machines.moved_away(one, machines.refused(one, EventLogError, GONE))
+        machines.ends_equal(one)

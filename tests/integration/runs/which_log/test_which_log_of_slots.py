@@ -17,18 +17,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from migrator.adapters.sources.postgres.lsn import parse_lsn
-from migrator.errors import EventLogError, GapError
+from migrator.errors import GapError
 from scenarios.faults.points import PointServer
 from tests.integration.run_project import Project
-from tests.integration.runs.test_which_log import (
-    OTHER_LOG,
-    elsewhere,
-    ends_equal,
-    moved_away,
-    project_of,
-    refused,
-    write,
-)
+from tests.integration.runs.which_log import machines
 from tests.integration.waiting import await_true
 from tests.servers import Database
 
@@ -41,7 +33,7 @@ ELSEWHERE = "no event log which leads on was moved away or is on another machine
 @pytest.fixture
 def one(tmp_path: Path, old_pg: Database, new_pg: Database, spark: SparkSession) -> Project:
     """Machine 1."""
-    return project_of(tmp_path / "one", old_pg, new_pg)
+    return machines.project_of(tmp_path / "one", old_pg, new_pg)
 
 
 def ledger(project: Project) -> tuple[int, int]:
@@ -53,12 +45,12 @@ def ledger(project: Project) -> tuple[int, int]:
     return int(str(segment)), parse_lsn(str(token).partition("@")[0]) if token else 0
 
 
-def slot(project: Project) -> tuple[int, bool]:
-    """The place that the slot goes back to, and whether a session reads it."""
-    ((place, active),) = project.old.query(
-        "SELECT confirmed_flush_lsn::text, active FROM pg_replication_slots WHERE slot_name = 'migrator_orders'"
+def slot(project: Project) -> int:
+    """The place that the slot goes back to."""
+    ((place,),) = project.old.query(
+        "SELECT confirmed_flush_lsn::text FROM pg_replication_slots WHERE slot_name = 'migrator_orders'"
     )
-    return parse_lsn(str(place)), bool(active)
+    return parse_lsn(str(place))
 
 
 def killed(project: Project, held: str, count: int, meanwhile: Callable[[PointServer], None]) -> None:
@@ -79,19 +71,19 @@ def killed(project: Project, held: str, count: int, meanwhile: Callable[[PointSe
         output, _ = running[0].communicate(timeout=300)
         points.raise_failure()
         assert not points.pending(), f"{held} was never reached:\n{output}"
-    await_true(lambda: not slot(project)[1], "the server has seen that it is gone")
+    machines.await_seen(project)
 
 
 def killed_before_the_slot_moved(project: Project) -> None:
     """The target has got more than it had, and the source was told nothing."""
-    before, place = ledger(project)[0], slot(project)[0] if began(project) else 0
+    before, place = ledger(project)[0], slot(project) if began(project) else 0
 
     def applied(points: PointServer) -> None:
         await_true(lambda: ledger(project)[0] > before, "the target has got more")
 
     killed(project, "log.acknowledge", 1, applied)
-    assert place in (0, slot(project)[0])
-    assert slot(project)[0] <= ledger(project)[1]
+    assert place in (0, slot(project))
+    assert slot(project) <= ledger(project)[1]
 
 
 def began(project: Project) -> bool:
@@ -102,9 +94,9 @@ def killed_when_the_slot_had_moved(project: Project, batches: int) -> None:
     """The target has got so many batches, and the source was told of changes behind these."""
 
     def told(points: PointServer) -> None:
-        write(project.old, 3, 110)
-        place = slot(project)[0]
-        await_true(lambda: slot(project)[0] > max(place, ledger(project)[1]), "the slot has moved")
+        machines.write(project.old, 3, 110)
+        place = slot(project)
+        await_true(lambda: slot(project) > max(place, ledger(project)[1]), "the slot has moved")
 
     killed(project, "target.begun", batches + 1, told)
     assert bool(ledger(project)[0]) == bool(batches)
@@ -112,38 +104,38 @@ def killed_when_the_slot_had_moved(project: Project, batches: int) -> None:
 
 def test_another_machine_goes_on_where_the_slot_goes_back_to_the_ledger(one: Project) -> None:
     killed_before_the_slot_moved(one)  # in a dump; the event log is ahead of the ledger
-    write(one.old, 3, 110)
-    two = elsewhere(one, "two")
+    machines.write(one.old, 3, 110)
+    two = machines.elsewhere(one, "two")
     killed_before_the_slot_moved(two)
-    moved_away(one, refused(one, EventLogError, OTHER_LOG))
-    write(one.old, 7, 90)
+    machines.leave_its_log(one)
+    machines.write(one.old, 7, 90)
     killed_before_the_slot_moved(one)
-    moved_away(two, refused(two, EventLogError, OTHER_LOG))
-    write(one.old, 9, 80)
-    ends_equal(two)
-    moved_away(one, refused(one, EventLogError, OTHER_LOG))
-    write(one.old, 11, 70)
-    ends_equal(one)
+    machines.leave_its_log(two)
+    machines.write(one.old, 9, 80)
+    machines.ends_equal(two)
+    machines.leave_its_log(one)
+    machines.write(one.old, 11, 70)
+    machines.ends_equal(one)
 
 
 def test_another_machine_is_refused_where_the_slot_is_beyond_the_ledger_and_the_first_one_goes_on(
     one: Project,
 ) -> None:
     killed_when_the_slot_had_moved(one, 1)
-    two = elsewhere(one, "two")
-    assert ELSEWHERE in refused(two, GapError, BEYOND).remedy
-    write(one.old, 7, 90)
-    ends_equal(one)  # its event log leads on
-    write(one.old, 9, 80)
-    ends_equal(two)  # all of it is in the target, so that the slot isn't beyond it
+    two = machines.elsewhere(one, "two")
+    assert ELSEWHERE in machines.refused(two, GapError, BEYOND).remedy
+    machines.write(one.old, 7, 90)
+    machines.ends_equal(one)  # its event log leads on
+    machines.write(one.old, 9, 80)
+    machines.ends_equal(two)  # all of it is in the target, so that the slot isn't beyond it
 
 
 def test_another_machine_reads_all_rows_where_the_target_has_none_wherever_the_slot_is(one: Project) -> None:
     killed_when_the_slot_had_moved(one, 0)
-    write(one.old, 7, 90)
-    two = elsewhere(one, "two")
+    machines.write(one.old, 7, 90)
+    two = machines.elsewhere(one, "two")
     killed_when_the_slot_had_moved(two, 1)
-    write(one.old, 9, 80)
-    moved_away(one, refused(one, EventLogError, OTHER_LOG))
-    assert ELSEWHERE in refused(one, GapError, BEYOND).remedy
-    ends_equal(two)
+    machines.write(one.old, 9, 80)
+    machines.leave_its_log(one)
+    assert ELSEWHERE in machines.refused(one, GapError, BEYOND).remedy
+    machines.ends_equal(two)
