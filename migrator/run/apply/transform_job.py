@@ -243,11 +243,13 @@ class TransformJob:
         rows = map_rows(self._spark, plan, frames)
 
         def here() -> pa.Table:
-            try:
+            if self.unmapped is None:
                 return self._collect(plan, rows.toArrow, lambda: _read_files(paths))
-            except RowUnmapped:
-                if self.unmapped is None:
-                    raise
+            try:
+                return rows.toArrow()
+            except (
+                SPARK_ERRORS
+            ):  # its rows at fault are looked for once: to name one costs as much as to spare it
                 return self.unmapped.spared(
                     plan, _read_files(paths), partial(self._mapped, plan), dumped=True
                 )
