@@ -124,7 +124,9 @@ def holds(project: Project, settled: bool = False) -> None:
         assert found == rooted(expected)
 
 
-@pytest.mark.parametrize("project", WAYS[1:3], indirect=True, ids=str)
+@pytest.mark.parametrize(
+    "project", [pytest.param(WAYS[1], marks=pytest.mark.slow), WAYS[2]], indirect=True, ids=str
+)
 def test_children_go_with_their_parent_and_come_back(project: Project) -> None:
     project.old.execute(f"UPDATE member SET name = '{LONG}' WHERE id = 5")
     project.run_here()
