@@ -45,6 +45,7 @@ class KillPipeline(Fault):
 class StopContinue(Fault):
     """SIGSTOP to the whole pipeline, SIGCONT after ``seconds`` or when healed.
 
+    ``alone: true``: only the process itself is stopped, not those below it: in a cut-over the way back goes on.
     ``standin: true``: meanwhile a second run takes over, as if on another machine (it finds no lease, the event log
     is shared); the stopped one wakes up as a zombie that must be refused. Healing waits until the stand-in has
     written, wakes the zombie, waits until that one has ended or has written in its turn (which the checkers judge),
@@ -56,6 +57,7 @@ class StopContinue(Fault):
         super().__init__(options)
         self._standin = StandIn() if options.flag("standin", False) else None
         self._seconds = options.number("seconds", 0.0 if self._standin else None)
+        self._alone = options.flag("alone", False)
         self._stopped: list[int] = []
         self._timer: threading.Timer | None = None
         self._effect = ""
@@ -63,7 +65,7 @@ class StopContinue(Fault):
     def fire(self, world: World) -> None:
         """See ``Fault.fire``."""
         pid = running_pid(world, self.name)
-        self._stopped = [pid, *descendants(pid)]
+        self._stopped = [pid, *(() if self._alone else descendants(pid))]
         send(self._stopped, signal.SIGSTOP)
         self._effect = f"{len(self._stopped)} processes stopped"
         if self._standin is not None:

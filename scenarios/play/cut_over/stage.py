@@ -36,6 +36,8 @@ _PATIENT: Mapping[str, Mapping[str, object]] = {
 """Settings of all cut-overs that are played: a busy machine must not undo them, and the judge is another one."""
 _SEE_OTHERS = f"GRANT pg_read_all_stats TO {PIPELINE_USER}"
 """The right with which a fence's login sees others' transactions on PostgreSQL; elsewhere an administrator fences."""
+_KEEP_A_RECORD = f"GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, TRIGGER ON `{{}}`.* TO '{PIPELINE_USER}'@'%'"
+"""The rights with which the tool makes the record of a cut-over elsewhere than on PostgreSQL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,8 @@ def set_up(stack: ExitStack, scenario: Scenario, engine: Engine, seed: int) -> B
     execute(sides[NEW], [_SEE_OTHERS])
     if engine == "postgresql":
         execute(sides[OLD], [_SEE_OTHERS])
+    else:
+        execute(sides[OLD], [_KEEP_A_RECORD.format(sides[OLD].database)])
     straight = direct(configuration.load(stage.config, stage.environment), sides[OLD], sides[NEW])
     back = way_back(straight)
     back = replace(back, source=_at(back.source, sides[NEW]), target=_at(back.target, sides[OLD]))
