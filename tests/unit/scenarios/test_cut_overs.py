@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,17 @@ import pytest
 from migrator.errors import ConfigError
 from scenarios.chaos.hazards import hazards
 from scenarios.mutants.catalog import OF_CUT_OVERS
-from scenarios.play import catalog_files, pairs
+from scenarios.play import bundle, catalog_files, pairs
+from scenarios.play.cut_over.play import STEPS
+from scenarios.play.replay import replay
+from scenarios.play.run_result import RESUMES, RunResult
 from scenarios.scenario import CUT_OVER_CHECKS, CutOver, Scenario, Step, cut_over_checks
 from scenarios.workload import Action
 from scenarios.workloads.counters.writers import Counters
+from verify.history.result import Outcome
+from verify.two_sides import file
+from verify.two_sides.checks import judge
+from verify.two_sides.history import NEW, OK, OLD, State, TwoSides, Write
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "explanation" / "cut-over-ways.md"
 REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "scenarios-reference.md"
@@ -77,6 +85,24 @@ def test_pairs_and_projects_under_hazards_leave_them_alone() -> None:
     assert {one.name for one in hazards() if one.left_out.startswith("it is a cut-over")} == names
     assert not any(one.cut_over for one in pairs.pairs(catalog_files.all(), 30, 1))
     assert pairs.pairs(CUT_OVERS, 30, 1) == []
+
+
+def test_a_bundle_of_a_cut_over_is_judged_again(tmp_path: Path) -> None:
+    """What an operator's words came to isn't in the history, and stays as recorded."""
+    folder = bundle.create(tmp_path, "some", "postgresql", 1, "", PLAIN)
+    scenario = catalog_files.load(folder / "some.yaml")
+    rows = ("click 1",)
+    last = (State(OLD, 9, ("1",), rows=rows), State(NEW, 9, ("1",), rows=rows))
+    history = TwoSides((Write(1, 1, OLD, "1", 1, 2, OK),), (), last, (), (), 1)
+    file.save(history, folder)
+    checks = (*judge(history), STEPS.verdict(2, 0, (), ""))
+    result = RunResult(scenario, "postgresql", 1, RESUMES, "", checks, Outcome.HOLDS, folder, 1.0)
+    bundle.write_result(result, {}, "")
+    assert replay(folder).same
+    assert replay(folder).found.outcome is Outcome.HOLDS
+    file.save(replace(history, last=(last[0], State(NEW, 9, (), rows=rows))), folder)
+    assert not replay(folder).same
+    assert {one.code for one in replay(folder).found.checks if one.outcome is Outcome.VIOLATED} == {"S1"}
 
 
 @pytest.mark.parametrize("broken", OF_CUT_OVERS, ids=lambda broken: broken.name)
