@@ -23,9 +23,8 @@ LOCALE, ZONE, ENCODING = "en_US", "UTC", "UTF-8"
 def pin_process() -> None:
     """Gives the surroundings to this process and its children; Spark reads naive datetimes in the process's zone."""
     os.environ.update(_ENVIRONMENT)
-    os.environ["PYSPARK_PIN_THREAD"] = (
-        "true"  # else settings and tasks of one thread are met in another's calls
-    )
+    # Else settings and tasks of one thread are met in another's calls.
+    os.environ["PYSPARK_PIN_THREAD"] = "true"
     time.tzset()
 
 

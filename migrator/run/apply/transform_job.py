@@ -247,9 +247,8 @@ class TransformJob:
                 return self._collect(plan, rows.toArrow, lambda: _read_files(paths))
             try:
                 return rows.toArrow()
-            except (
-                SPARK_ERRORS
-            ):  # its rows at fault are looked for once: to name one costs as much as to spare it
+            except SPARK_ERRORS:
+                # Rows at fault are looked for once: to name one costs as much as to spare it.
                 return self.unmapped.spared(
                     plan, _read_files(paths), partial(self._mapped, plan), dumped=True
                 )
