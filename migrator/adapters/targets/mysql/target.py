@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from migrator.adapters.targets.mysql.checks.dry_run import refused
@@ -20,14 +20,13 @@ from migrator.adapters.targets.mysql.rows.writer import BatchWriter
 from migrator.adapters.targets.mysql.session import Session
 from migrator.adapters.targets.mysql.settings import MysqlTarget
 from migrator.adapters.targets.mysql.structure import Structure
+from migrator.adapters.targets.shared.merging import MergingTarget
 from migrator.adapters.targets.shared.reflected import require_tables
 from migrator.adapters.targets.shared.refused import StatementRefused, check_once
-from migrator.adapters.targets.shared.target_writer import TargetWriter
 from migrator.errors import TargetError
 from migrator.model.finding import Finding
 from migrator.model.fit import Rule
 from migrator.model.grants import NOTHING_BESIDE, Beside
-from migrator.model.progress import Filling
 from migrator.model.table import TableId
 from migrator.model.target import TargetTable
 from migrator.ports.mirror import JoinedTarget
@@ -51,7 +50,7 @@ _TRIGGERS_NOW = (
 _ROLLED_BACK_WITHIN_S = 120.0
 
 
-class MysqlTargetWriter(TargetWriter[Session, Structure, Prepared]):
+class MysqlTargetWriter(MergingTarget[Session, Structure, Prepared, BatchWriter]):
     """``ports.target.Target`` on MySQL 8.0 and MariaDB 10.6 or newer.
 
     Args:
@@ -150,34 +149,27 @@ class MysqlTargetWriter(TargetWriter[Session, Structure, Prepared]):
     def _begun(self, session: Session) -> None:
         session.run(f"SAVEPOINT {_WHOLE}")
 
-    def _merge(
+    def _rows_writer(self, session: Session, orphans: OrphansAside | None, loose: bool) -> BatchWriter:
+        return BatchWriter(session, self._structures, self._step, self._triggers_now(session), orphans)
+
+    def _write_rows(
+        self, session: Session, writer: BatchWriter, prepared: list[Prepared], loose: bool
+    ) -> None:
+        writer.write(prepared, checked=not loose)
+
+    def _write_joined(
         self,
         session: Session,
-        batch: TargetBatch,
+        writer: BatchWriter,
         prepared: list[Prepared],
-        partial: bool,
-        orphans: OrphansAside | None,
-    ) -> tuple[Filling, ...]:
-        writer = BatchWriter(session, self._structures, self._step, self._triggers_now(session), orphans)
-        emptied = [rows.table.id for rows in batch.rows if rows.emptied]
-        writer.empty(emptied)
-        still_dumping = batch.checkpoint.dumping()
-        checked = not (partial or emptied or still_dumping)
-        wholly = bool(partial or emptied)
-        filling: tuple[Filling, ...] = ()
-        if batch.joined is None:
-            writer.write(prepared, checked)
-        else:
-            mirror = self._mirrors.moved(session, batch)
-            self._step("target.mirrored")
-            joined = self._joined_writer(session, writer, checked)
-            wholly = joined.write(prepared, batch.joined(mirror)) or wholly
-            filling = self._mirrors.filling(mirror)
-        if not still_dumping and not filling:
-            if wholly:
-                writer.check_foreign_keys()
-            writer.set_orphans_aside()
-        return filling
+        joined: Iterator[TargetRows],
+        loose: bool,
+    ) -> bool:
+        staging = self._staging_of(session)
+        parts = JoinedWriter(
+            session, staging, writer, self._structures, lambda rows: self._encoded(session, rows), not loose
+        )
+        return parts.write(prepared, joined)
 
     def _triggers_now(self, session: Session) -> Mapping[TableId, tuple[str, ...]]:
         """The names of triggers by the tables that have any; without the right to see them, none."""
@@ -202,12 +194,6 @@ class MysqlTargetWriter(TargetWriter[Session, Structure, Prepared]):
                 cause="a statement committed by itself, or the server rolled back; the ledger wasn't moved",
                 remedy="look for triggers and procedures with DDL in the target, then start again",
             ) from None
-
-    def _joined_writer(self, session: Session, writer: BatchWriter, checked: bool) -> JoinedWriter:
-        staging = self._staging_of(session)
-        return JoinedWriter(
-            session, staging, writer, self._structures, lambda rows: self._encoded(session, rows), checked
-        )
 
     def _staging_of(self, session: Session) -> StagingTables:
         self._staging = self._staging or StagingTables(session)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,15 +24,14 @@ from migrator.adapters.targets.postgres.session import Session
 from migrator.adapters.targets.postgres.settings import PostgresTarget
 from migrator.adapters.targets.postgres.structure import Structure
 from migrator.adapters.targets.shared.identities import as_text
+from migrator.adapters.targets.shared.merging import MergingTarget
 from migrator.adapters.targets.shared.reflected import require_tables
 from migrator.adapters.targets.shared.refused import StatementRefused, check_once
-from migrator.adapters.targets.shared.target_writer import TargetWriter
 from migrator.errors import TargetError
 from migrator.model.finding import Finding
 from migrator.model.fit import Rule
 from migrator.model.grants import NOTHING_BESIDE, Beside
 from migrator.model.ledger import Ledger
-from migrator.model.progress import Filling
 from migrator.model.table import TableId
 from migrator.model.target import TargetTable
 from migrator.ports.mirror import JoinedTarget
@@ -60,7 +59,7 @@ _END_OWN_SESSION = (
 )
 
 
-class PostgresTargetWriter(TargetWriter[Session, Structure, Prepared]):
+class PostgresTargetWriter(MergingTarget[Session, Structure, Prepared, BatchWriter]):
     """``ports.target.Target`` on PostgreSQL 14 or newer.
 
     Args:
@@ -69,6 +68,8 @@ class PostgresTargetWriter(TargetWriter[Session, Structure, Prepared]):
 
     All writing goes through one session; ``preflight`` and ``tables`` use short ones of their own.
     """
+
+    _mirrors: PostgresMirrorKeeper
 
     def __init__(self, settings: PostgresTarget, step: Callable[[str], None] = lambda name: None):
         super().__init__(settings, LEDGER, step)
@@ -188,52 +189,43 @@ class PostgresTargetWriter(TargetWriter[Session, Structure, Prepared]):
         if self._staging is not None:
             self._staging.begin()
 
-    def _merge(
-        self,
-        session: Session,
-        batch: TargetBatch,
-        prepared: list[Prepared],
-        partial: bool,
-        orphans: OrphansAside | None,
-    ) -> tuple[Filling, ...]:
-        triggers = triggers_of(session, self._structures.keys())
+    def _rows_writer(self, session: Session, orphans: OrphansAside | None, loose: bool) -> BatchWriter:
         writer = BatchWriter(
             session,
             self._settings.server.user,
             self._direct_loads,
             self._structures,
             self._step,
-            triggers,
+            triggers_of(session, self._structures.keys()),
             orphans,
         )
-        emptied = [rows.table.id for rows in batch.rows if rows.emptied]
-        if partial or emptied or batch.checkpoint.dumping():
+        if loose:
             writer.relax()
-        writer.empty(emptied)
+        return writer
+
+    def _merge_staged(self, session: Session, writer: BatchWriter, batch: TargetBatch) -> None:
         parts = staged.staged_rows(batch)
-        if parts and triggers:
+        if parts and writer.triggers:
             raise staged.Unusable("what triggers make of rows is seen where the driver stages them")
         for table, rows in parts:
             staged.merge_staged(session, self._structures[table], rows, self._direct_loads, writer.relaxed)
-        checked = bool(partial or emptied)
-        filling: tuple[Filling, ...] = ()
-        if batch.joined is None:
-            writer.write(prepared)
-        else:
-            mirror = self._mirrors.moved(session, batch)
-            self._step("target.mirrored")
-            joined = JoinedWriter(
-                session, writer, self._structures, lambda rows: self._encoded(session, rows)
-            )
-            checked = joined.write(prepared, batch.joined(mirror)) or checked
-            filling = self._mirrors.filling(mirror)
         staged.drop_parts(session, [rows for _, rows in parts])
-        # until then children may be there before their parents
-        if not batch.checkpoint.dumping() and not filling:
-            if checked:
-                writer.check_foreign_keys()
-            writer.set_orphans_aside()
-        return filling
+
+    def _write_rows(
+        self, session: Session, writer: BatchWriter, prepared: list[Prepared], loose: bool
+    ) -> None:
+        writer.write(prepared)
+
+    def _write_joined(
+        self,
+        session: Session,
+        writer: BatchWriter,
+        prepared: list[Prepared],
+        joined: Iterator[TargetRows],
+        loose: bool,
+    ) -> bool:
+        parts = JoinedWriter(session, writer, self._structures, lambda rows: self._encoded(session, rows))
+        return parts.write(prepared, joined)
 
     def _after_commit(self, batch: TargetBatch) -> None:
         if self._staging is not None:

@@ -65,6 +65,9 @@ class BatchWriter:
     """Writes prepared rows in the session's open transaction.
 
     Raises ``TargetError`` (the transaction must then be rolled back), ``ConnectionLost``.
+
+    Attributes:
+        triggers: names of triggers by the tables that have any.
     """
 
     def __init__(
@@ -79,7 +82,7 @@ class BatchWriter:
     ):
         self._session = session
         self._role = role
-        self._triggers = triggers
+        self.triggers = triggers
         self._direct_loads = direct_loads
         self._known = known
         self._step = step
@@ -126,7 +129,7 @@ class BatchWriter:
             self._load(one)
         self._step("target.loaded")
         self._merge_loaded(ordered, deferrable)
-        check_written(self._session, ordered, self._triggers)
+        check_written(self._session, ordered, self.triggers)
 
     def _merge_loaded(self, ordered: Sequence[Prepared], deferrable: bool) -> None:
         self._session.run(f"SAVEPOINT {_MERGE}")
@@ -173,7 +176,7 @@ class BatchWriter:
     def _load(self, one: Prepared) -> None:
         first = 0
         if (
-            not self._triggers
+            not self.triggers
             and one.direct()
             and self._direct_loads.allowed(one.id)
             and self._load_directly(one)
