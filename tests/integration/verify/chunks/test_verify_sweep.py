@@ -28,6 +28,8 @@ from verify.tables.sweeps.pairing import Waited
 pytestmark = pytest.mark.integration
 
 ROWS = 40
+FEW_WAITS = ROWS // 8
+"""One wait, and some for what the server writes by itself (vacuum, running transactions): far from one a piece."""
 LATE = "UPDATE {} SET note = 'late' WHERE id = 37"
 
 
@@ -61,9 +63,10 @@ class Swept40:
             new.commit()
 
     def wait(self, place: LogPlace, ledger: Callable[[], LedgerState | None]) -> Waited:
-        """Only a wait makes the pipeline go on."""
+        """Only a wait makes the pipeline go on; the server's own records in the log may be what is waited for."""
         self.waits.append(place)
-        self.applied(LATE.format("item") if len(self.waits) > 1 else "SELECT 1")
+        [(late,)] = self.old.query("SELECT note = 'late' FROM thing WHERE id = 37")
+        self.applied(LATE.format("item") if late else "SELECT 1")
         state = ledger()
         assert state is not None
         return Waited(state.order >= place.order, "")
@@ -96,14 +99,14 @@ def swept(old_pg: Database, new_pg: Database, tmp_path: Path, monkeypatch: pytes
 def test_at_rest_there_is_one_wait(swept: Swept40) -> None:
     found = swept.sweep()
     assert (found.agreed, found.full, found.pieces) == (ROWS, [], ROWS // 2 + 2)
-    assert len(swept.waits) == 1
+    assert 1 <= len(swept.waits) <= FEW_WAITS
 
 
 def test_what_is_written_meanwhile_is_waited_for(swept: Swept40) -> None:
     swept.acts.append(lambda: swept.old.execute(LATE.format("thing")))
     found = swept.sweep()
     assert (found.agreed, found.full) == (ROWS, [])
-    assert len(swept.waits) == 2
+    assert 2 <= len(swept.waits) <= FEW_WAITS + 1
 
 
 def test_a_judge_that_takes_one_wait_for_all_reads_what_is_on_its_way(
