@@ -50,6 +50,7 @@ TRIALS = (
     Trial("transaction-split", "bank_transfers", per_change=False),
     Trial("fencing-off", "zombie_with_loaded_rows", per_change=False),
     Trial("split-brain", "zookeeper_split_brain_mariadb", engine="mariadb", per_change=False),
+    Trial("undo-skipped", "hook_fails_in_the_switch", per_change=False),
     Trial("back-begins-late", "leader_sleeps_behind_the_opening", per_change=False),
 )
 """The trials in the order of the catalogue of variants. What a constraint of the target would stop before a checker
