@@ -185,16 +185,22 @@ def test_the_next_start_takes_a_plan_over_without_spark_and_proves_it_once(
     assert find(store(tmp_path / "plans.json", monkeypatch, [])[0]) is not None
 
 
-def test_a_function_that_changed_without_its_code_is_met_before_a_row_is_mapped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first, _ = store(tmp_path / "plans.json", monkeypatch, [CONTENT])
+def of_another_function(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[KeptPlans, MappingPlan]:
+    """A start whose function isn't the one whose plan was kept, and the plan that it finds."""
+    first, _ = store(path, monkeypatch, [CONTENT])
     find(first)
     first.content(PLAN)
     first.keep({"summary": PLAN})
-    second, _ = store(tmp_path / "plans.json", monkeypatch, [Fingerprint("def", "Spark 4")])
+    second, _ = store(path, monkeypatch, [Fingerprint("def", "Spark 4")])
     plan = find(second)
     assert plan is not None
+    return second, plan
+
+
+def test_a_function_that_changed_without_its_code_is_met_before_a_row_is_mapped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    second, plan = of_another_function(tmp_path / "plans.json", monkeypatch)
     with pytest.raises(KeptPlanError, match="isn't the one whose plan was kept") as caught:
         second.prove(plan)
     assert not caught.value.retryable  # the batch would be mapped again, and again
@@ -257,13 +263,7 @@ def test_what_was_proved_wrong_is_not_taken_again_though_it_cannot_be_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise each attempt of a run would end with the same error, for ever."""
-    first, _ = store(tmp_path / "plans.json", monkeypatch, [CONTENT])
-    find(first)
-    first.content(PLAN)
-    first.keep({"summary": PLAN})
-    second, _ = store(tmp_path / "plans.json", monkeypatch, [Fingerprint("def", "Spark 4")])
-    plan = find(second)
-    assert plan is not None
+    second, plan = of_another_function(tmp_path / "plans.json", monkeypatch)
 
     def refused(*_: Any, **__: Any) -> None:
         raise PermissionError
