@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from migrator.core.lag import LagMeter
 from migrator.core.standing import phase_of
 from migrator.errors import MigratorError
-from migrator.model.observed.observation import Applied, Lag, Server, Work
+from migrator.model.observed.observation import Applied, Lag, Server, StepTaken, Work
 from migrator.model.position import Position
 from migrator.model.progress import Filling, TableDump
 from migrator.model.retention import Retention
@@ -94,6 +94,7 @@ class Progress:
     _lags_s: deque[float] = field(default_factory=lambda: deque(maxlen=100_000))
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _warnings: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _taken: Callable[[StepTaken], None] | None = None
 
     def snapshot(self) -> Snapshot:
         """The counters now."""
@@ -202,15 +203,26 @@ class Progress:
         """Counts an error, whether it ends the run or is got over."""
         self.count("errors", {(type(error).__name__,): 1})
 
+    def watch_steps(self, taken: Callable[[StepTaken], None]) -> None:
+        """Has every further step of batches handed to ``taken``, which mustn't wait for anything."""
+        with self._lock:
+            self._taken = taken
+
     @contextmanager
-    def taking(self, step: str) -> Iterator[None]:
-        """Adds the time within it to a step of batches."""
-        began = self.clock()
+    def taking(self, step: str, segment: int = 0) -> Iterator[None]:
+        """Adds the time within it to a step of batches; ``segment``: the last one of the batch."""
+        began, began_us, error = self.clock(), time.time_ns() // 1000, ""
         try:
             yield
+        except BaseException as raised:
+            error = type(raised).__name__
+            raise
         finally:
             with self._lock:
                 self._seconds[(step,)] = self._seconds.get((step,), 0.0) + self.clock() - began
+                taken = self._taken
+            if taken is not None:
+                taken(StepTaken(step, segment, began_us, time.time_ns() // 1000, error))
 
     def work(self) -> Work:
         """The counts since this process started."""

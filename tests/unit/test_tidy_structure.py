@@ -52,6 +52,7 @@ HOMES = {
 }
 
 MODULE_OF = {
+    "opentelemetry_sdk": "opentelemetry",
     "mysql_replication": "pymysqlreplication",
     "pyyaml": "yaml",
 }  # where it differs from the distribution
@@ -129,7 +130,8 @@ def test_every_imported_package_is_a_declared_requirement() -> None:
     """An import that another package's requirements happen to satisfy breaks with that package's next version."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    declared = [*project["dependencies"], *extras["embedded"], *extras["torture"], *extras["pytest"]]
+    named = ("embedded", "torture", "pytest", "opentelemetry")
+    declared = [*project["dependencies"], *(one for extra in named for one in extras[extra])]
     names = {re.split(r"[\[<>=~ ]", requirement)[0].replace("-", "_") for requirement in declared}
     modules = {MODULE_OF.get(name, name) for name in names} | {"py4j"}  # py4j's version is pyspark's choice
     own = {*PACKAGES, "dbmigrator", *sys.stdlib_module_names}

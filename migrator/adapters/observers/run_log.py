@@ -75,13 +75,13 @@ def document(migration: str, at_us: int, one: Happening) -> dict[str, object]:
         "at": iso(at_us),
         "level": one.level,
         "event": one.event,
-        "about": _sent(one.about),
-        "words": _sent(one.words),
+        "about": encodable(one.about),
+        "words": encodable(one.words),
         "migration": migration,
         "process": os.getpid(),
     }
 
 
-def _sent(text: str) -> str:
+def encodable(text: str) -> str:
     """The text without halves of characters, which no UTF-8 can have."""
     return text.encode("utf-8", "replace").decode("utf-8")

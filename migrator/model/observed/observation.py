@@ -128,6 +128,28 @@ class Work:
     reconnects: int = 0
 
 
+MAP, COMMIT = "map", "commit"
+"""The steps of a batch: mapped on Spark, committed in the target."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepTaken:
+    """One step of a batch, as it was.
+
+    Attributes:
+        name: ``map`` or ``commit``.
+        segment: number of the batch's last segment; 0: a piece of a joined target that is being filled.
+        began_us, ended_us: moments, microseconds since 1970.
+        error: name of the error that ended the step; empty: it was done.
+    """
+
+    name: str
+    segment: int
+    began_us: int
+    ended_us: int
+    error: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Fallen:
     """A table that gets far fewer new rows than it did in the hour before.

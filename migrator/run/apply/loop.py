@@ -13,6 +13,7 @@ from migrator.errors import DamageError, MigratorError
 from migrator.model.ledger import Ledger
 from migrator.model.limits import ApplyLimits
 from migrator.model.lineage import due
+from migrator.model.observed.observation import COMMIT, MAP
 from migrator.model.progress import Checkpoint, Filling
 from migrator.ports.eventlog import Batch, BatchReader
 from migrator.ports.mirror import Mirror
@@ -164,7 +165,7 @@ class ApplyLoop:
     def map(self, batch: Batch) -> Mapped:
         """Maps a batch. Raises what the mapping raises."""
         self._step("apply.read")
-        with self._progress.taking("map"):
+        with self._progress.taking(MAP, batch.last):
             mapped = Mapped(batch, self._map_batch(batch, self._known))
         self._step("apply.mapped")
         self._after, self._known = batch.last, batch.checkpoint
@@ -188,7 +189,7 @@ class ApplyLoop:
 
     def apply(self, mapped: Mapped) -> bool:
         """One attempt to bring a batch into the target; False when the target can't be reached now."""
-        if not self._reached(lambda: self._commit(mapped.target)):
+        if not self._reached(lambda: self._commit(mapped.target), mapped.batch.last):
             return False
         if self._fills is not None:
             self._filling = self._fills.filling
@@ -196,10 +197,10 @@ class ApplyLoop:
         self._finish(mapped.batch)
         return True
 
-    def _reached(self, work: Callable[[], None]) -> bool:
+    def _reached(self, work: Callable[[], None], segment: int = 0) -> bool:
         """Does something with the target; False when it can't be reached now."""
         try:
-            with self._progress.taking("commit"):
+            with self._progress.taking(COMMIT, segment):
                 work()
         except MigratorError as error:
             if not error.retryable:

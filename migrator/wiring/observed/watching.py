@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
+from migrator import __version__
 from migrator.adapters.hooks.events import LIMIT_S, told_of
 from migrator.adapters.observers.live_page import LivePage
 from migrator.adapters.observers.run_log import RunLog, document
 from migrator.adapters.observers.server import ObserverServer
+from migrator.adapters.observers.telemetry.asked import TRACES, Asked, asked
+from migrator.adapters.observers.telemetry.sender import Telemetry, installed
 from migrator.config.project import Settings
 from migrator.errors import MigratorError
 from migrator.model.hint import Hint
@@ -65,13 +70,16 @@ def watched(
     stopping, before = Stopping(), _before(settings)
     if before is not None and before.applied is not None:
         progress.remember(before.applied)
-    ended = Ended(0)
+    ended, sent = Ended(0), asked(os.environ, installed)
     with ExitStack() as stack:
+        observer = _observer(settings, progress, before)
         if where is not None:
-            observer = _observer(settings, progress, before)
             stack.enter_context(_served(settings, observer, behind, where))
+        if where is not None or sent.exporters:
             observer.start(stopping)
-        ends = _recorded(settings, progress, log_format, stopping)
+        telemetry = _sent(settings, sent, observer, progress)
+        stack.callback(telemetry.close)
+        ends = _recorded(settings, progress, log_format, telemetry, stopping)
         _, ports = source_parts(settings)
         if (meter := ports([]).meter) is not None:
             lag = partial(LagWatch(meter, progress).run, stopping)
@@ -89,7 +97,7 @@ def watched(
 
 
 def _recorded(
-    settings: Settings, progress: Progress, log_format: str, stopping: Stopping
+    settings: Settings, progress: Progress, log_format: str, telemetry: Telemetry, stopping: Stopping
 ) -> Callable[[Ended], None]:
     """Begins the log of events, and the hook where there is one; returns what ends both with the run's last event."""
     events, telling = settings.observe.events, Stopping()
@@ -98,8 +106,12 @@ def _recorded(
     def tell(at_us: int, one: Happening) -> str:
         return told_of(events.on_event, document(settings.name, at_us, one))
 
+    def note(at_us: int, one: Happening) -> None:
+        log(at_us, one)
+        telemetry.event(at_us, one)
+
     hooked = bool(events.on_event)
-    journal = Journal(progress, sights(settings).judged, events.max_lag_s, log, tell if hooked else None)
+    journal = Journal(progress, sights(settings).judged, events.max_lag_s, note, tell if hooked else None)
     looks = stopping.thread(
         "journal", unbroken("journal", partial(journal.run, stopping), progress, stopping)
     )
@@ -113,6 +125,24 @@ def _recorded(
             calls.join(timeout=LIMIT_S)
 
     return ends
+
+
+def _sent(settings: Settings, sent: Asked, observer: Observer, progress: Progress) -> Telemetry:
+    """Begins to send what OpenTelemetry's variables ask for; without them there is nothing in it."""
+    about = {
+        "service.name": "migrator",
+        "service.version": __version__,
+        "service.instance.id": f"{platform.node()}:{os.getpid()}",
+        "migrator.migration": settings.name,
+    }
+
+    def note(what: str, words: str) -> None:
+        progress.warn(what, *filter(None, [words]))
+
+    telemetry = Telemetry(sent, about, observer.observation, note)
+    if sent.of(TRACES):
+        progress.watch_steps(telemetry.step)
+    return telemetry
 
 
 def _before(settings: Settings) -> Hint | None:
