@@ -4,8 +4,6 @@ unknown."""
 from __future__ import annotations
 
 import importlib
-import signal
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Any, NamedTuple, get_args
 
 import click
 
+from migrator.cli.signals import unwinding
 from migrator.errors import ConfigError
 from migrator.own_modules import own
 from scenarios.chaos.options import project_options
@@ -108,7 +107,7 @@ def run(
     **of_project: Any,
 ) -> int:
     """Play scenarios on embedded servers, record what happens, and judge it: of the catalog, or your own project."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds: servers and pipeline end with us
+    click.get_current_context().with_resource(unwinding())
     if of_project["project"] is not None or of_project["hazards"]:
         return _of_project(seed, out, bool(names or per_change or all_ or pairs_ or mutant), of_project)
     jobs = _jobs(names, per_change, all_, engine, seed, pairs_)

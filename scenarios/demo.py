@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import io
 import shutil
-import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack, redirect_stdout
@@ -22,6 +20,7 @@ from pathlib import Path
 import click
 
 from migrator.cli.cutover.cutover import plan
+from migrator.cli.signals import unwinding
 from migrator.cli.verify import verify
 from migrator.config import project as configuration
 from migrator.config.way_back import way_back
@@ -96,7 +95,7 @@ _VERDICTS = {0: "equal", 1: "DIFFERENT", 2: "error", _UNKNOWN: "unknown"}
 def demo(source: str, rate: int, seed: int, every: int, new_side_s: float, folder: Path) -> int:
     """Migrate a year of real flights between two embedded servers while writers keep writing, hand over to the new
     side and back, and verify both ways."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds the stack: nothing is left running
+    click.get_current_context().with_resource(unwinding())
     with ExitStack() as stack:
         say = _Narrator()
         say(f"starting two servers: the old side ({source}) and the new side (postgresql)")

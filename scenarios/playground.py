@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import random
-import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +19,7 @@ from shlex import quote
 import click
 import psycopg
 
+from migrator.cli.signals import unwinding
 from scenarios.database import Cursor, Database
 from scenarios.project import servers
 
@@ -123,7 +123,7 @@ def playground(file: Path) -> int:
 
     Enter stops the application; Enter again lets it go on in the new database. Ctrl-C ends and removes everything.
     """
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds the stack: nothing is left running
+    click.get_current_context().with_resource(unwinding())
     with ExitStack() as stack:
         old, new = servers(stack, "postgresql")
         for database, statements in ((old, _OLD), (new, _NEW)):

@@ -18,7 +18,7 @@ from types import FrameType
 
 from migrator.run.failure import Stopping
 
-INTERRUPTED = 130
+INTERRUPTED, TERMINATED = 130, 143
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _TWICE_S = 0.3
 """Less than this after the first, another one is the same: a terminal, ``timeout`` and others tell a whole group of
@@ -163,3 +163,14 @@ def at_once(code: int) -> None:
         with suppress(OSError, ValueError):
             stream.flush()
     os._exit(code)
+
+
+@contextmanager
+def unwinding() -> Iterator[None]:
+    """SIGTERM unwinds the block like an error: the servers and processes that it started are stopped, and the exit
+    code is 143. In the main thread; afterwards SIGTERM does what it did before."""
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import signal
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
+from migrator.cli.signals import unwinding
 from scenarios import json_file
 from scenarios.mutants.on_servers import SAID, Trial, chosen, heading, lines, overall, tried
 from scenarios.play import catalog_files, runner
@@ -40,7 +39,7 @@ def mutants(
 
     Exit codes: 0 all caught, 1 one survived, 3 one could not be judged. A stop or a crash is no catch.
     """
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds: servers and pipeline end with us
+    click.get_current_context().with_resource(unwinding())
 
     def play(trial: Trial, seed: int) -> RunResult:
         file = catalog_files.path_of(trial.scenario)

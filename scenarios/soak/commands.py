@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import signal
-import sys
 from pathlib import Path
 from typing import cast, get_args
 
 import click
 
+from migrator.cli.signals import unwinding
 from migrator.errors import ConfigError
 from scenarios.resources import machine
 from scenarios.scenario import Engine
@@ -51,7 +50,7 @@ def seconds(text: str) -> float:
 )
 def soak(for_: str, engine: str, rate: float, keys: int, seed: int, out: Path) -> int:
     """Let a migration go on for hours under writers, kills and dump requests; what it holds must stay bounded."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds: servers and pipeline end with us
+    click.get_current_context().with_resource(unwinding())
     order = Order(seconds(for_), cast(Engine, engine), rate, keys, seed)
     out.mkdir(parents=True, exist_ok=True)
     played = play(order, out, click.echo)

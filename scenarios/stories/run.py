@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ from pathlib import Path
 
 import click
 
+from migrator.cli.signals import unwinding
 from migrator.cli.verify import verify
 from migrator.config import project as configuration
 from migrator.config.project import Settings
@@ -118,7 +118,7 @@ def story(
 ) -> int:
     """Migrate the database of a story (sakila, employees) under its writers and judge every row."""
     found, kind, new_kind = story_of(name, source, target)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds the stack: nothing is left running
+    click.get_current_context().with_resource(unwinding())
     started = time.monotonic()
 
     def say(text: str) -> None:

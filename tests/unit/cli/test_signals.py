@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from migrator.cli.signals import INTERRUPTED, Signals
+from migrator.cli.signals import INTERRUPTED, Signals, unwinding
 from migrator.run.failure import Stopping
 
 _HEARD = """
@@ -169,3 +169,19 @@ except SilentError: pass
 def test_a_thread_that_ends_in_time_is_waited_for() -> None:
     begun = "threading.Thread(target=ends.wait, daemon=True).start(); threading.Timer(0.1, ends.set).start()"
     assert left(begun, 30) == (3, True)
+
+
+def test_sigterm_unwinds_a_block_and_is_as_before_afterwards() -> None:
+    before, closed = signal.getsignal(signal.SIGTERM), []
+
+    def ended() -> None:
+        with unwinding():
+            try:
+                signal.raise_signal(signal.SIGTERM)
+            finally:
+                closed.append("servers")
+
+    with pytest.raises(SystemExit) as exit_code:
+        ended()
+    assert (exit_code.value.code, closed) == (143, ["servers"])
+    assert signal.getsignal(signal.SIGTERM) is before
