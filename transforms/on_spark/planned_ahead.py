@@ -7,6 +7,7 @@ them.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import TypeVar
@@ -17,32 +18,45 @@ from pyspark.errors import PySparkException
 from migrator.errors import MigratorError
 
 PlannedT = TypeVar("PlannedT")
+_REST_S = 2.0
+"""Both a batch's mapping and a plan take a core, and a JVM that has just started compiles on the other."""
 
 
 class PlannedAhead(Mapping[str, PlannedT]):
     """Planned mappings by target table, in a fixed order; whoever asks for one waits until it is planned.
 
+    Who asks goes before what is planned ahead: the first batch after a start waits for its own targets only.
+
     Args:
         plan: makes one. It is called once for a target, by one thread at a time; where it fails, the next who asks
             tries again.
         names: the target tables.
+        rest_s: the time in which nobody has asked for one that isn't planned, before another is planned ahead.
     """
 
-    def __init__(self, plan: Callable[[str], PlannedT], names: tuple[str, ...]):
+    def __init__(self, plan: Callable[[str], PlannedT], names: tuple[str, ...], rest_s: float = _REST_S):
         self._plan = plan
         self._names = names
+        self._rest_s = rest_s
         self._planned: dict[str, PlannedT] = {}
         self._planning = threading.Lock()
-        self._ended = threading.Event()
+        self._asked = threading.Condition()
+        self._asking, self._asked_s = 0, 0.0
+        self._ended = False
         self._thread: threading.Thread | None = None
 
     def __getitem__(self, name: str) -> PlannedT:
         if name not in self._names:
             raise KeyError(name)
-        with self._planning:
-            if name not in self._planned:
-                self._planned[name] = self._plan(name)
+        if name in self._planned:
             return self._planned[name]
+        if threading.current_thread() is self._thread:
+            return self._get(name)
+        self._ask(1)
+        try:
+            return self._get(name)
+        finally:
+            self._ask(-1)
 
     def __contains__(self, name: object) -> bool:
         return name in self._names
@@ -58,18 +72,43 @@ class PlannedAhead(Mapping[str, PlannedT]):
 
         What fails here fails once more where it is needed, and is named there.
         """
+        self._asked_s = time.monotonic()
         self._thread = threading.Thread(target=self._go_through, args=(also,), name="plan-ahead", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         """Ends the thread; waits for the mapping that it is planning."""
-        self._ended.set()
+        with self._asked:
+            self._ended = True
+            self._asked.notify_all()
         if self._thread is not None:
             self._thread.join()
 
+    def _get(self, name: str) -> PlannedT:
+        with self._planning:
+            if name not in self._planned:
+                self._planned[name] = self._plan(name)
+            return self._planned[name]
+
+    def _ask(self, more: int) -> None:
+        with self._asked:
+            self._asking += more
+            self._asked_s = time.monotonic()
+            self._asked.notify_all()
+
     def _go_through(self, also: Callable[[str], object]) -> None:
         for name in self._names:
-            if self._ended.is_set():
+            if not self._may_go_on():
                 return
             with suppress(MigratorError, Py4JError, PySparkException, OSError):
                 also(name)
+
+    def _may_go_on(self) -> bool:
+        """Waits until nobody asks, and has asked for a while; False: it is closed."""
+        with self._asked:
+            while not self._ended:
+                left_s = self._asked_s + self._rest_s - time.monotonic()
+                if not self._asking and left_s <= 0:
+                    return True
+                self._asked.wait(None if self._asking else left_s)
+            return False
