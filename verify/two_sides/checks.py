@@ -15,6 +15,7 @@ from verify.two_sides.history import (
     TwoSides,
     Write,
     acknowledged,
+    due,
     periods,
 )
 
@@ -35,14 +36,18 @@ def judge(history: TwoSides) -> tuple[CheckResult, ...]:
 
 
 def lost(history: TwoSides) -> CheckResult:
-    """Every acknowledged write is on both sides in the end; a side that opens has all that came before."""
+    """Every acknowledged write is on both sides in the end; a side that opens has all that came before, and shows
+    what it has answered."""
     known = acknowledged(history.writes)
     cases = [
-        _case(f"{_named(one)} is not on the {state.side} side in the end", one)
-        for state in history.last
-        for one in _missing(known, state)
+        *(
+            _case(f"{_named(one)} is not on the {state.side} side in the end", one)
+            for state in history.last
+            for one in _missing(known, state)
+        ),
+        *_overdue(history),
     ]
-    if not history.last:
+    if not history.last and not cases:
         return LOST.unknown(_NO_END, len(known))
     return LOST.verdict(len(known), len(cases), cases[:_SHOWN], "nothing was acknowledged")
 
@@ -50,6 +55,20 @@ def lost(history: TwoSides) -> CheckResult:
 def _missing(known: Sequence[Write], state: State) -> list[Write]:
     there = set(state.keys)
     return [one for one in known if one.key not in there]
+
+
+def _overdue(history: TwoSides) -> Iterator[WitnessCase]:
+    """A state that lacks a write which its side has answered, or which it must have had to be opened."""
+    times = periods(history.moments)
+    for side in (OLD, NEW):
+        wanted = due(history.writes, times, side)
+        for state in history.seen:
+            if state.side != side:
+                continue
+            there = set(state.keys)
+            late = next((one for at, one in wanted if at < state.at and one.key not in there), None)
+            if late is not None:
+                yield _case(f"{_named(late)} is not on the {side} side at {state.at}", late)
 
 
 def twice(history: TwoSides) -> CheckResult:
@@ -134,8 +153,9 @@ def unequal(history: TwoSides) -> CheckResult:
     if len(history.last) != 2:
         return EQUAL.unknown(_NO_END)
     old, new = history.last
-    only = [(old.side, row) for row in sorted(set(old.rows) - set(new.rows))]
-    only += [(new.side, row) for row in sorted(set(new.rows) - set(old.rows))]
+    rows = Counter(old.rows), Counter(new.rows)
+    only = [(old.side, row) for row in sorted((rows[0] - rows[1]).elements())]
+    only += [(new.side, row) for row in sorted((rows[1] - rows[0]).elements())]
     cases = [WitnessCase(f"only the {side} side has {row}", (), ()) for side, row in only]
     return EQUAL.verdict(len(old.rows) + len(new.rows), len(cases), cases[:_SHOWN], "both sides are empty")
 

@@ -103,11 +103,17 @@ class TwoSides:
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """A time in which a side may have been open. ``until``: None for one that lasts."""
+    """A time in which a side may have been open.
+
+    Attributes:
+        since, until: its first and last moment; None: it lasts.
+        by_hand: whether somebody opened it by hand, who may not have waited for what was still to be carried across.
+    """
 
     side: str
     since: int
     until: int | None = None
+    by_hand: bool = False
 
 
 def periods(moments: Iterable[Moment], open_side: str = OLD) -> tuple[Period, ...]:
@@ -132,10 +138,34 @@ def periods(moments: Iterable[Moment], open_side: str = OLD) -> tuple[Period, ..
         elif moment.what == OPENED_BY_HAND and (closed or latest.side != moment.side):
             if not closed:
                 found[-1] = replace(latest, until=moment.at)
-            found.append(Period(moment.side, moment.at))
+            found.append(Period(moment.side, moment.at, by_hand=True))
         elif moment.what == REOPENS:
             fenced = False
     return tuple(found)
+
+
+def due(writes: Iterable[Write], times: Sequence[Period], side: str) -> list[tuple[int, Write]]:
+    """Returns the acknowledged writes that a side must show, each with the moment from which on.
+
+    Those that were tried there, once they are answered. Those of the side across, once this one is opened after
+    that one was closed: it is opened when everything is carried across. Not by hand, and of that side only those
+    that it took while it was open.
+    """
+    found = []
+    for one in acknowledged(list(writes)):
+        if one.side == side:
+            found.append((one.ended, one))
+            continue
+        closed = [
+            place
+            for place, time in enumerate(times)
+            if time.side == one.side and time.until is not None and time.since <= one.ended <= time.until
+        ]
+        later = times[closed[0] + 1 :] if closed else ()
+        opened = (time.since for time in later if time.side == side and not time.by_hand)
+        if (since := next(opened, None)) is not None:
+            found.append((since, one))
+    return found
 
 
 def across(side: str) -> str:

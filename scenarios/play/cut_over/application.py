@@ -147,7 +147,7 @@ class Observers:
             thread.start()
 
     def stop(self) -> list[State]:
-        """Ends them; returns the states in their order, without those that were as the one before."""
+        """Ends them; returns the states in their order: of equal ones in a row the first and the last."""
         self._halt.set()
         for thread in self._threads:
             if thread.is_alive():
@@ -156,13 +156,17 @@ class Observers:
             return sorted(self._seen, key=lambda one: one.at)
 
     def _look(self, side: str) -> None:
-        before: State | None = None
+        before, same = None, None
         while not self._halt.wait(_LOOK_S):
             try:
                 found = states.state(self._sides[side], side, self._now_us())
             except (MigratorError, psycopg.Error, pymysql.err.Error):
                 continue  # a fault keeps the server from answering
-            if before is None or (found.keys, found.wrong) != (before.keys, before.wrong):
-                before = found
-                with self._lock:
-                    self._seen.append(found)
+            if before is not None and (found.keys, found.wrong) == (before.keys, before.wrong):
+                same = found
+                continue
+            with self._lock:
+                self._seen += [*filter(None, [same]), found]
+            before, same = found, None
+        with self._lock:
+            self._seen += filter(None, [same])

@@ -87,10 +87,18 @@ def test_a_true_history_holds() -> None:
         (replace(TRUE, last=ended(*KEYS, "12")), {"S2"}),  # which was refused
         (replace(TRUE, seen=(*TRUE.seen, State(OLD, 50, KEYS, ("counter 1 is 3",)))), {"S2"}),
         (replace(TRUE, writes=(*WRITES, Write(3, 1, OLD, "14", 14, 18, OK))), {"S3"}),  # behind the wait
-        (replace(TRUE, writes=(*WRITES, Write(3, 1, NEW, "14", 11, 19, OK))), {"S3"}),  # before the opening
+        (
+            replace(TRUE, writes=(*WRITES, Write(3, 1, NEW, "14", 11, 19, OK))),
+            {"S1", "S3"},
+        ),  # before the opening
         (replace(TRUE, writes=(*WRITES, Write(3, 1, NEW, "14", 50, 52, OK))), {"S3"}),  # behind the return
-        (replace(TRUE, seen=(*TRUE.seen, State(NEW, 29, ("13", "21")))), {"S4"}),
-        (replace(TRUE, seen=(*TRUE.seen, State(NEW, 29, ("11", "13")))), {"S4"}),  # a row is seen no more
+        (replace(TRUE, seen=(*TRUE.seen, State(NEW, 29, ("13", "21")))), {"S1", "S4"}),
+        # a row is seen no more
+        (replace(TRUE, seen=(*TRUE.seen, State(NEW, 29, ("11", "13")))), {"S1", "S4"}),
+        # opened before all was carried
+        (replace(TRUE, seen=(*TRUE.seen[:3], State(NEW, 22, ("11",)))), {"S1"}),
+        (replace(TRUE, seen=(*TRUE.seen, State(OLD, 49, ("11", "13", "21")))), {"S1"}),  # it has answered
+        (replace(TRUE, last=(TRUE.last[0], State(NEW, 61, KEYS, rows=(*KEYS, "13")))), {"S6"}),
         (replace(TRUE, stuck=("nobody could write",)), {"S5"}),
         (replace(TRUE, last=ended(*KEYS, rows=("11", "13", "14", "21, other"))), {"S6"}),
     ],
@@ -116,9 +124,9 @@ def test_a_side_is_open_from_the_announced_opening_to_the_finished_fence() -> No
     undone = (Moment(5, REOPENS), *MOMENTS[:2], Moment(11, CLOSED), Moment(12, REOPENS))
     assert periods(undone) == (Period(OLD, -1, 10), Period(OLD, 12)), "before a fence nothing is opened again"
     by_hand = (*MOMENTS[:2], Moment(15, OPENED_BY_HAND, OLD))
-    assert periods(by_hand) == (Period(OLD, -1, 10), Period(OLD, 15))
+    assert periods(by_hand) == (Period(OLD, -1, 10), Period(OLD, 15, by_hand=True))
     both = (*MOMENTS[:3], Moment(30, OPENED_BY_HAND, OLD))
-    assert periods(both) == (Period(OLD, -1, 10), Period(NEW, 20, 30), Period(OLD, 30))
+    assert periods(both) == (Period(OLD, -1, 10), Period(NEW, 20, 30), Period(OLD, 30, by_hand=True))
 
 
 def test_a_history_is_read_as_it_was_saved(tmp_path: Path) -> None:
