@@ -65,7 +65,7 @@ class Mapped:
         identity: which table it is; None where that isn't known.
         written: whether rows were written into it.
         outline: what the mapping consists of, as JSON of short digests; empty where that isn't known.
-        holds: whether the last batch that wrote into it brought rows, so that it can't be empty.
+        holds: whether it had rows after the last batch that wrote into it; None where that isn't known.
     """
 
     target: str
@@ -77,7 +77,7 @@ class Mapped:
     identity: TableIdentity | None = None
     written: bool = False
     outline: str = ""
-    holds: bool = False
+    holds: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,6 +121,7 @@ class TargetBatch:
         joined: given the mirror, maps the joined targets. It may give rows of one table in several parts.
         link: how it hangs on the event log: applied to a ledger that stands elsewhere it would leave a gap.
         foreign: changes in it that we haven't made ourselves (see ``Manifest.echo``).
+        echo: whether it consists of changes that were made on the target's side.
     """
 
     segment: int
@@ -130,6 +131,7 @@ class TargetBatch:
     joined: Callable[[Mirror], Iterator[TargetRows]] | None = None
     link: Link | None = None
     foreign: int = 0
+    echo: bool = False
 
 
 class Target(Protocol):

@@ -85,7 +85,7 @@ from migrator.wiring.target import (
     target_upkeep,
     target_writer,
 )
-from migrator.wiring.under_cutover import refuse_under_cutover
+from migrator.wiring.under_cutover import refuse_under_cutover, was_handed_over
 from transforms.load import load_mapping
 from transforms.on_spark.session import running_session
 from transforms.registry import Mapping
@@ -180,6 +180,7 @@ def _late(settings: Settings) -> LateTargets:
         lambda act, detail: wiring_target.acts(settings).add(act, settings.reason, detail),
         lambda: [name for name, _ in wiring_target.filled(settings)],
         renamed_to=partial(wiring_target.renamed_to, settings),
+        alone=lambda: not settings.reversed and not was_handed_over(settings),
     )
 
 

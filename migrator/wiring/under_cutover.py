@@ -4,21 +4,32 @@ from __future__ import annotations
 
 from migrator.config.project import Settings
 from migrator.errors import CutoverError
-from migrator.model.cutover.record import Phase
+from migrator.model.cutover.record import Phase, Record
 from migrator.schema.cutovers import Copy
 from migrator.wiring.target import target_database
 
 
 def refuse_under_cutover(settings: Settings, what: str) -> None:
     """Raises ``CutoverError`` from a plan's acceptance until it is finished; ``what`` can't be done meanwhile."""
-    copy = Copy(target_database(settings), settings.name, settings.target.url())
-    try:
-        record = copy.read()
-    finally:
-        copy.close()
+    record = _record(settings)
     if record is not None and record.phase is not Phase.FINISHED:
         raise CutoverError(
             f"{what} can't be done while a cut-over is planned or under way",
             cause=f"the {record.open_side} side is open, phase {record.phase}; both ways go by what they have now",
             remedy="`migrator cutover finish` first",
         )
+
+
+def was_handed_over(settings: Settings) -> bool:
+    """Tells whether a switch of writes has begun, ever: others may have written into the targets since."""
+    record = _record(settings)
+    return record is not None and record.turn > 0
+
+
+def _record(settings: Settings) -> Record | None:
+    """Returns the new side's copy of a cut-over's record; None before a plan was accepted."""
+    copy = Copy(target_database(settings), settings.name, settings.target.url())
+    try:
+        return copy.read()
+    finally:
+        copy.close()

@@ -68,6 +68,7 @@ LEDGER = Checkpoint(
             '{"columns":{"id":"0a"},"parts":{"shape":"0b"},"reads":{"item.id":"0c"},"version":1}',
             True,
         ),
+        Mapped("part", "public", "row-wise", holds=False),
     ),
     filling=(Filling("item", 3, 60_000, 200_000),),
     bad_rows=(

@@ -130,12 +130,15 @@ def _mapped_to_json(mapped: Sequence[Mapped]) -> dict[str, Any]:
         },
         "written": [one.target for one in mapped if one.written],
         "holding": [one.target for one in mapped if one.holds],
+        "without_rows": [one.target for one in mapped if one.holds is False],
     }
 
 
 def _mapped_from_json(document: Mapping[str, Any]) -> tuple[Mapped, ...]:
     contents, written = document.get("contents", {}), document.get("written", ())
     stored, outlines = document.get("identities", {}), document.get("outlines", {})
+    holds = dict.fromkeys(document.get("holding", ()), True)
+    holds |= dict.fromkeys(document.get("without_rows", ()), False)
     identities = {target: TableIdentity(*numbers) for target, numbers in stored.items()}
     found = []
     for target, schema, shape, columns in document["mapped"]:
@@ -151,7 +154,7 @@ def _mapped_from_json(document: Mapping[str, Any]) -> tuple[Mapped, ...]:
                 identities.get(target),
                 target in written,
                 _text(outlines[target]) if target in outlines else "",
-                target in document.get("holding", ()),
+                holds.get(target),
             )
         )
     return tuple(found)

@@ -201,7 +201,7 @@ class TransformJob:
         """A batch of changes that came from the target's side: nothing of them goes back there, mirrors have them."""
         joined = self._joined
         if joined is None:
-            return TargetBatch(batch.last, batch.checkpoint, (), link=batch.link)
+            return TargetBatch(batch.last, batch.checkpoint, (), link=batch.link, echo=True)
         return TargetBatch(
             batch.last,
             batch.checkpoint,
@@ -210,6 +210,7 @@ class TransformJob:
             lambda mirror: joined.follow(batch, mirror),
             batch.link,
         )
+            echo=True,
 
     def _doubts(self, doubts: Sequence[Doubt]) -> dict[str, pa.Table]:
         """Doubted keys by target table, as its key columns hold them; a text that is no key of it matches

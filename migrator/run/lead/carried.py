@@ -17,7 +17,7 @@ from migrator.model.requests.request import WHOLE, DumpRequest, RequestBook, Req
 from migrator.model.table import TableId
 from migrator.ports.target import TargetBatch
 from migrator.run.lead.differing import Differing, differing
-from migrator.run.lead.emptied import Holding, emptied
+from migrator.run.lead.emptied import emptied
 from migrator.run.lead.incomplete import Incomplete, Why, refusal
 from transforms.analysis.fingerprint import Fingerprint
 from transforms.analysis.plan import MappingKind, MappingPlan
@@ -41,6 +41,8 @@ class LateTargets:
         begin: has all rows of source tables asked for, for a target that has none, or for one of those beside: what
             that has goes first. None where nobody asks: such a target is refused.
         renamed_to: returns a table that may be what a target was before, under another name; else "".
+        alone: tells whether nobody but us was ever let write into targets. Where others were, what is empty was
+            emptied rightly, as far as anybody can tell.
     """
 
     holds_rows: Callable[[str], bool]
@@ -53,6 +55,7 @@ class LateTargets:
     besides: Collection[str] = ()
     begin: Callable[[str, Sequence[TableId]], None] | None = None
     renamed_to: Callable[[str, TableIdentity], str] = lambda target, identity: ""
+    alone: Callable[[], bool] = lambda: True
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +70,12 @@ class Carried:
     mapped: tuple[Mapped, ...] = ()
     warnings: tuple[str, ...] = ()
     _written: set[str] = field(default_factory=set)
-    _holding: Holding = field(default_factory=Holding)
 
     def noted(self, batch: TargetBatch) -> TargetBatch:
         """The batch, which says so in the ledger."""
         self._written.update(one.table.id.name for one in batch.rows if one.brings_rows())
-        self._holding.wrote(batch.rows)
         mapped = tuple(
-            replace(
-                one,
-                written=one.written or one.target in self._written,
-                holds=self._holding.after(one.target, one.holds),
-            )
-            for one in self.mapped
+            replace(one, written=one.written or one.target in self._written) for one in self.mapped
         )
         said = replace(batch.checkpoint, fed=self.fed, awaited=self.awaited, mapped=mapped)
         return replace(batch, checkpoint=said)
@@ -111,10 +107,10 @@ def carry_over(
     if applied is None or applied.fed is None or late is None:
         begun_before = tuple(replace(one, written=applied is not None) for one in mapped)
         return Carried(tuple(sorted(every)), mapped=begun_before)
-    compared = _compared(applied.mapped or (), mapped, plans)
-    replaced = _replaced(applied.mapped or (), mapped, joined, late)
+    compared, alone = _compared(applied.mapped or (), mapped, plans), late.alone()
+    replaced = _replaced(applied.mapped or (), mapped, joined, late, alone)
     differs = {name for name, found in compared.items() if found.others}
-    empty = emptied(applied.mapped or (), applied.bad_rows, pairs.keys() - joined, late.holds_rows)
+    empty = emptied(applied.mapped or (), pairs.keys() - joined, late.holds_rows) if alone else set()
     anew = (replaced | differs | empty) - late.accepted
     fed, awaited = _so_far(applied, book(), anew)
     begun = {dump.table for dump in applied.dumps if dump.done or dump.chunks}
@@ -142,7 +138,7 @@ def carry_over(
     return Carried(
         tuple(sorted(pair for pair in every if pair not in waits)),
         tuple(sorted((name, table, request) for (name, table), request in waits.items())),
-        _written_so_far(applied.mapped or (), mapped, anew, empty),
+        _written_so_far(applied.mapped or (), mapped, anew, empty, alone),
         _warnings(compared, {*_otherwise(applied.mapped or (), mapped, joined)} - replaced),
     )
 
@@ -285,13 +281,19 @@ def _source_columns(plan: MappingPlan) -> set[str]:
 
 
 def _replaced(
-    before: Iterable[Mapped], now: Iterable[Mapped], joined: set[str], late: LateTargets
+    before: Iterable[Mapped], now: Iterable[Mapped], joined: set[str], late: LateTargets, alone: bool
 ) -> set[str]:
-    """Returns the targets whose rows so far went into another table than the one that has the name now."""
+    """Returns the targets whose rows so far went into another table than the one that has the name now.
+
+    One that is empty, as the last batch left it, or others, was altered: no row of it is gone.
+    """
+    rightly = {one.target for one in before if one.holds is False or not alone}
     return {
         name
         for name, identity in _otherwise(before, now, joined).items()
-        if late.identity_stays or not late.holds_rows(name) or late.renamed_to(name, identity)
+        if late.identity_stays
+        or (name not in rightly and not late.holds_rows(name))
+        or late.renamed_to(name, identity)
     }
 
 
@@ -313,12 +315,16 @@ def _another(old: TableIdentity, new: TableIdentity | None) -> bool:
 
 
 def _written_so_far(
-    before: Sequence[Mapped], now: Iterable[Mapped], anew: set[str], empty: set[str]
+    before: Sequence[Mapped], now: Iterable[Mapped], anew: set[str], empty: set[str], alone: bool
 ) -> tuple[Mapped, ...]:
-    """Returns the entries, which say whether rows were written into the table. Versions before didn't note it."""
+    """Returns the entries, which say whether rows were written into the table. Versions before didn't note it.
+
+    Which tables have rows isn't known of those that get theirs anew, nor where others write into them.
+    """
     written = {mapped.target for mapped in before if mapped.written or mapped.identity is None} - anew
-    holding = {mapped.target for mapped in before if mapped.holds} - anew - empty
-    return tuple(replace(new, written=new.target in written, holds=new.target in holding) for new in now)
+    unknown = anew | empty if alone else {new.target for new in now}
+    holds = {mapped.target: mapped.holds for mapped in before if mapped.target not in unknown}
+    return tuple(replace(new, written=new.target in written, holds=holds.get(new.target)) for new in now)
 
 
 def _tables(plan: MappingPlan) -> list[TableId]:

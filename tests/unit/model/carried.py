@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from migrator.adapters.targets.shared.identities import Identities
 from migrator.errors import MappingError
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, Mapped, TableDump, TableIdentity
@@ -62,6 +63,7 @@ class Target:
         self.warnings: tuple[str, ...] = ()
         self.identities: dict[str, TableIdentity] = {}
         self.identity_stays = True
+        self.alone = True
         self.besides: frozenset[str] = frozenset()
         self.begun: list[tuple[str, tuple[TableId, ...]]] = []
 
@@ -71,10 +73,16 @@ class Target:
         self.warnings = carried.warnings
         last = self.checkpoint or DUMPED
         rows = () if empty else tuple(brought(name) for name in targets)
-        self.checkpoint = carried.noted(
-            TargetBatch(1, replace(last, fed=None, awaited=(), mapped=None), rows)
-        ).checkpoint
-        self.rows |= set() if empty else {*targets}
+        batch = TargetBatch(1, replace(last, fed=None, awaited=(), mapped=None), rows)
+        self.apply(carried.noted(batch), set() if empty else {*targets})
+
+    def apply(self, batch: TargetBatch, come: set[str], gone: str = "") -> None:
+        """What a target's writer does with the ledger: of a new leader each time."""
+        identities = Identities()
+        identities.begun(batch, self.checkpoint, self.rows.__contains__, "target")
+        self.rows = (self.rows | come) - {gone}
+        mapped = identities.holding(batch, (), self.rows.__contains__)
+        self.checkpoint = replace(batch.checkpoint, mapped=mapped)
 
     def make_again(self, name: str) -> None:
         """Somebody drops a table and makes it again."""
@@ -100,6 +108,7 @@ class Target:
             filled=lambda: self.filled,
             besides=self.besides,
             begin=self.ask_beside,
+            alone=lambda: self.alone,
         )
         mapped = (
             Mapped(

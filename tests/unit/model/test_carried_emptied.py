@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from migrator.adapters.targets.shared.identities import Identities
 from migrator.errors import TargetError
 from migrator.model.codecs.codec import checkpoint_from_json, checkpoint_to_json
-from migrator.model.progress import BadRow, Mapped, TableDump
+from migrator.model.progress import Mapped, TableDump, TableIdentity
 from migrator.ports.target import TargetBatch
 from migrator.run.lead.emptied import emptied
-from tests.unit.model.carried import T, Target, brought
+from tests.unit.model.carried import DUMPED, T, Target, brought
 
 EVERY: dict[str, Any] = {"a": (T,), "b": (T,), "j": (T,)}
 EMPTY = "a target is empty, though the last batch that was applied to it brought rows"
@@ -24,13 +25,14 @@ def begun() -> Target:
     return target
 
 
-def removed(target: Target, name: str) -> None:
-    """A batch that only takes rows away."""
+def removed(target: Target, name: str, last: bool = True, echo: bool = False) -> None:
+    """A batch that only takes rows away, the last ones or others; ``echo``: users did, on the target's side."""
     carried = target.begin(**EVERY)
     assert target.checkpoint is not None
     gone = replace(brought(name), before=brought(name).after, after=None)
-    batch = TargetBatch(1, replace(target.checkpoint, fed=None, awaited=(), mapped=None), (gone,))
-    target.checkpoint = carried.noted(batch).checkpoint
+    checkpoint = replace(target.checkpoint, fed=None, awaited=(), mapped=None)
+    batch = TargetBatch(1, checkpoint, () if echo else (gone,), echo=echo)
+    target.apply(carried.noted(batch), set(), name if last else "")
 
 
 def refused(target: Target) -> str:
@@ -63,7 +65,6 @@ def test_what_a_batch_took_away_and_what_never_came_is_empty_rightly() -> None:
     """The controls."""
     target = begun()
     removed(target, "b")
-    target.rows.discard("b")
     target.run(empty=True, **EVERY)
     target.run(**EVERY)
     target.rows.discard("b")
@@ -83,19 +84,80 @@ def test_a_table_that_is_to_be_empty_is_accepted_once() -> None:
     target.run(empty=True, **EVERY)
 
 
-def test_joined_targets_and_those_with_rows_aside_are_not_asked_about() -> None:
-    """Rows of joined ones are made in the target; what a batch brought may have been set aside as a whole."""
+def test_a_batch_that_takes_some_rows_away_leaves_the_target_one_that_has_rows() -> None:
+    target = begun()
+    removed(target, "b", last=False)
+    target.rows.discard("b")
+    refused(target)
+
+
+def test_a_target_that_is_emptied_behind_the_start_is_told_by_the_first_batch_for_it() -> None:
+    """The start looks once; the first batch for a target looks again, and a later one doesn't."""
+    target = begun()
+    batch = target.begin(**EVERY).noted(
+        TargetBatch(1, replace(DUMPED, fed=None, mapped=None), (brought("b"),))
+    )
+    identities, rows = Identities(), {"a"}
+    with pytest.raises(TargetError, match="replaced while we run: b"):
+        identities.begun(batch, target.checkpoint, rows.__contains__, "target")
+    identities.begun(batch, target.checkpoint, {"b"}.__contains__, "target")
+    identities.wrote(batch)
+    identities.begun(batch, target.checkpoint, rows.__contains__, "target")
+    assert identities.among_holding(["a", "b", "c"]) == ["a", "b"]
+
+
+def test_what_a_batch_brought_and_went_aside_as_a_whole_is_asked_about() -> None:
+    """Orphans of any table may be taken out at a batch's end, of one that it doesn't write into, too."""
+    target = begun()
+    batch = target.begin(**EVERY).noted(
+        TargetBatch(1, replace(DUMPED, fed=None, mapped=None), (brought("a"),))
+    )
+    identities = Identities()
+    identities.begun(batch, target.checkpoint, target.rows.__contains__, "target")
+    mapped = identities.holding(batch, {"a", "b"}, {"a"}.__contains__)
+    assert {one.target: one.holds for one in mapped or () if one.target != "j"} == {"a": True, "b": False}
+
+
+def test_where_users_write_into_targets_nothing_is_taken_for_a_loss() -> None:
+    """After a switch of writes: by the cut-over's record, and by what comes back."""
+    target = begun()
+    target.rows.discard("b")
+    refused(target)
+    target.alone = False
+    target.begin(**EVERY)
+    target = begun()
+    removed(target, "b", echo=True)
+    target.begin(**EVERY)
+
+
+def test_a_target_that_is_empty_rightly_may_be_written_anew_by_the_server() -> None:
+    """OPTIMIZE TABLE moves the time at which MySQL made it; of one that had rows that is another one."""
+    target = begun()
+    target.identity_stays = False
+    target.identities["b"] = TableIdentity("1", "ledger")
+    target.run(**EVERY)
+    target.make_again("b")
+    with pytest.raises(TargetError, match="isn't the one that its rows were applied to"):
+        target.begin(**EVERY)
+    target.put_back("b")
+    target.identities["b"] = TableIdentity("1", "ledger")
+    removed(target, "b")
+    target.make_again("b")
+    target.begin(**EVERY)
+
+
+def test_joined_targets_are_not_asked_about() -> None:
+    """Rows of joined ones are made in the target."""
     before = [Mapped(name, "new", "", holds=True) for name in "abj"]
-    bad = BadRow("a", ("k",), ("1",), "", 1, "", "")
     asked: list[str] = []
 
     def holds(name: str) -> bool:
         asked.append(name)
         return False
 
-    assert emptied(before, [bad], {"a", "b"}, holds) == {"b"}
-    assert asked == ["b"]
-    assert emptied([replace(before[1], holds=False)], [], {"b"}, holds) == set()
+    assert emptied(before, {"a", "b"}, holds) == {"a", "b"}
+    assert asked == ["a", "b"]
+    assert emptied([replace(before[1], holds=False)], {"b"}, holds) == set()
 
 
 def test_the_ledger_keeps_it_and_an_older_one_says_nothing() -> None:
@@ -105,6 +167,7 @@ def test_the_ledger_keeps_it_and_an_older_one_says_nothing() -> None:
     assert checkpoint_from_json(document) == target.checkpoint
     assert {one.target for one in target.checkpoint.mapped or () if one.holds} == {"a", "b", "j"}
     document.pop("holding")
+    assert document.pop("without_rows") == []
     target.checkpoint = checkpoint_from_json(document)
     target.rows.discard("b")
     target.run(empty=True, **EVERY)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -119,13 +120,12 @@ class MysqlTargetWriter(MergingTarget[Session, Structure, Prepared, BatchWriter]
     def _replaced(self, session: Session, tables: Sequence[str]) -> list[str]:
         """An ALTER moves the time at which a table was made, too; but it leaves the rows."""
         session.run("ROLLBACK")
-        database = self._settings.server.database
-        written = {
-            name: qualified(TableId(database, name)) for name in self._identities.among_written(tables)
-        }
-        return [
-            name for name, table in written.items() if not session.rows(f"SELECT 1 FROM {table} LIMIT 1", [])
-        ]
+        kept = self._identities.among_holding(tables)
+        return list(itertools.filterfalse(self._rows_there(session), kept))
+
+    def _rows_there(self, session: Session) -> Callable[[str], bool]:
+        place = self._settings.server.database
+        return lambda name: bool(session.rows(f"SELECT 1 FROM {qualified(TableId(place, name))} LIMIT 1", []))
 
     def _tried(self, structure: Structure, rows: Any, untried: Collection[str]) -> TargetError | None:
         return refused(self._settings, structure, rows, untried)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -153,14 +154,12 @@ class PostgresTargetWriter(MergingTarget[Session, Structure, Prepared, BatchWrit
         now = {as_text(table): as_text(number) for table, _, _, number in columns}
         of_table = {name: (now.get(name, ""), self._identities.seen(name)) for name in tables}
         found = [name for name, (a, b) in of_table.items() if a.partition(" ")[0] != b.partition(" ")[0]]
-        schema = self._settings.server.schema
-        kept = self._identities.among_holding(set(tables) - {*found})
-        emptied = [
-            name
-            for name in sorted(kept)
-            if not session.rows(f"SELECT 1 FROM {qualified(TableId(schema, name))} LIMIT 1", [])
-        ]
-        return [*found, *emptied]
+        kept = self._identities.among_holding(sorted(set(tables) - {*found}))
+        return [*found, *itertools.filterfalse(self._rows_there(session), kept)]
+
+    def _rows_there(self, session: Session) -> Callable[[str], bool]:
+        place = self._settings.server.schema
+        return lambda name: bool(session.rows(f"SELECT 1 FROM {qualified(TableId(place, name))} LIMIT 1", []))
 
     def _tried(self, structure: Structure, rows: Any, untried: Collection[str]) -> TargetError | None:
         return refused(self._settings, structure, rows, untried)

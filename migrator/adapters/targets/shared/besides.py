@@ -102,6 +102,10 @@ class BesideTables(ABC, Generic[SessionT]):
                 merge(not checkpoint.dumping() and not checkpoint.filling)
             self._step("remap.merged")
             new, said = change(checkpoint), f"{remap.target}: its next function makes it from now on"
+            mapped = (
+                replace(one, holds=None) if one.target == remap.target else one for one in new.mapped or ()
+            )
+            new = new if new.mapped is None else replace(new, mapped=tuple(mapped))
             self._moved(session, held, checkpoint, new, ("remap switched", said))
             return replace(held, checkpoint=new)
 

@@ -3,14 +3,20 @@
 PostgreSQL numbers tables, and a number is one table's alone; their files have numbers too, which TRUNCATE changes,
 and VACUUM FULL. MySQL and MariaDB tell when a table was made; an ALTER moves that too. So only a table that has no
 rows, and had some, is surely another one or was emptied.
+
+Which tables have rows the ledger says. A leader's first batch for a table looks whether it still has some: what
+somebody did since the start has no identity of before to be compared with. A batch that brings a table rows leaves
+it with some; after any other one the table is looked at, in the batch's transaction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 
 from migrator.errors import TargetError
-from migrator.ports.target import TargetRows
+from migrator.model.progress import Checkpoint, Mapped
+from migrator.ports.target import TargetBatch
 
 
 class MadeAnew(Exception):
@@ -30,8 +36,9 @@ class Identities:
 
     def __init__(self) -> None:
         self._seen: dict[str, str] = {}
-        self._written: set[str] = set()
-        self._holding: set[str] = set()
+        self._held: dict[str, bool | None] = {}
+        self._led = False
+        self._looked_at: set[str] = set()
 
     def compared(self, found: Sequence[Sequence[object]]) -> None:
         """Takes note of tables that are seen for the first time.
@@ -43,15 +50,51 @@ class Identities:
         if others:
             raise MadeAnew(sorted(others))
 
-    def wrote(self, batch: Iterable[TargetRows]) -> None:
-        """Takes note of a batch's rows, once it is committed."""
-        for rows in batch:
-            name = rows.table.id.name
-            if rows.brings_rows():
-                self._written.add(name)
-                self._holding.add(name)
-            else:
-                self._holding.discard(name)
+    def begun(
+        self, batch: TargetBatch, ledger: Checkpoint | None, has_rows: Callable[[str], bool], where: str
+    ) -> None:
+        """Looks at the tables that this leader hasn't written into yet, before a batch does.
+
+        Args:
+            batch: what is about to be written. A leader's first one says what it goes by: a start may know better
+                than the ledger.
+            ledger: what the ledger says, in the same transaction.
+            has_rows: tells, in the same transaction, whether a table has any.
+            where: the target, for messages.
+
+        Raises ``TargetError`` for tables that somebody has emptied.
+        """
+        known = ledger if self._led and ledger is not None else batch.checkpoint
+        self._held = {one.target: one.holds for one in known.mapped or ()}
+        names = {rows.table.id.name for rows in batch.rows} - self._looked_at
+        empty = [name for name in self.among_holding(sorted(names)) if not has_rows(name)]
+        if empty:
+            raise _replaced(empty, where)
+
+    def holding(
+        self, batch: TargetBatch, aside: Collection[str], has_rows: Callable[[str], bool]
+    ) -> tuple[Mapped, ...] | None:
+        """Returns the ledger's entries for the targets, which say what has rows now that a batch is written.
+
+        Args:
+            batch: what was written. One of changes that were made on this side says that others write here, too:
+                what has rows isn't known any more.
+            aside: targets of which rows were taken out of the batch, or of the table.
+            has_rows: tells, in the same transaction, whether a table has any.
+        """
+        if batch.checkpoint.mapped is None:
+            return None
+        if batch.echo:
+            return tuple(replace(one, holds=None) for one in batch.checkpoint.mapped)
+        brought = {rows.table.id.name: rows.brings_rows() for rows in batch.rows}
+        brought |= {name: False for name in aside if self._held.get(name) or name in brought}
+        now = self._held | {name: brings or has_rows(name) for name, brings in brought.items()}
+        return tuple(replace(one, holds=now.get(one.target)) for one in batch.checkpoint.mapped)
+
+    def wrote(self, batch: TargetBatch) -> None:
+        """Takes note of a batch that is committed."""
+        self._led = True
+        self._looked_at |= {rows.table.id.name for rows in batch.rows}
 
     def kept(
         self, write: Callable[[], None], others: Callable[[Sequence[str]], Sequence[str]], where: str
@@ -75,13 +118,9 @@ class Identities:
                 self._seen.pop(name, None)
             write()
 
-    def among_written(self, tables: Iterable[str]) -> list[str]:
-        """Returns those of some tables into which rows were written."""
-        return [name for name in tables if name in self._written]
-
-    def among_holding(self, tables: Iterable[str]) -> list[str]:
-        """Returns those of some tables that hold rows for sure: the last batch that wrote into them brought some."""
-        return [name for name in tables if name in self._holding]
+    def among_holding(self, tables: Sequence[str]) -> list[str]:
+        """Returns those of some tables that had rows after the last batch."""
+        return [name for name in tables if self._held.get(name)]
 
     def seen(self, table: str) -> str:
         """Returns the identity with which a table was seen first; "" if it wasn't."""
@@ -94,8 +133,8 @@ def _replaced(tables: Sequence[str], where: str) -> TargetError:
     return TargetError(
         f"a target table was replaced while we run: {names}",
         where=f"{where}, {names}",
-        cause="it was dropped and made again, or emptied by TRUNCATE, or another one was given its name: rows applied"
-        " so far are elsewhere, or gone",
+        cause="it was dropped and made again, or emptied by TRUNCATE, or DELETE, or another one was given its name:"
+        " rows applied so far are elsewhere, or gone",
         remedy="start again: the next start says how it gets all rows; nothing of this batch was written. If the"
         " table that it was is there under another name, give it its name back first",
     )

@@ -111,7 +111,7 @@ class TargetWriter(ABC, Generic[SessionT, StructureT, PreparedT]):
         if epoch is None:
             raise TargetError("the ledger wasn't taken over yet", remedy="call open() before apply()")
         self._identities.kept(lambda: self._apply(batch, epoch), self._others, self._address)
-        self._identities.wrote(batch.rows)
+        self._identities.wrote(batch)
         self._after_commit(batch)
         self._step("target.committed")
 
@@ -206,6 +206,10 @@ class TargetWriter(ABC, Generic[SessionT, StructureT, PreparedT]):
         """Returns, between transactions, those of some tables with other identities that surely are other ones."""
 
     @abstractmethod
+    def _rows_there(self, session: SessionT) -> Callable[[str], bool]:
+        """Returns what tells whether a target table has any row, as the session sees it."""
+
+    @abstractmethod
     def _tried(self, structure: StructureT, rows: Any, untried: Collection[str]) -> TargetError | None:
         """Tries rows in a copy of the table."""
 
@@ -283,17 +287,17 @@ class TargetWriter(ABC, Generic[SessionT, StructureT, PreparedT]):
         self._begun(session)
         session.run(self._ledger.mark, [self._migration])
         self._step("target.begun")
-        known = held.checkpoint
+        known, has_rows = held.checkpoint, self._rows_there(session)
+        self._identities.begun(batch, known, has_rows, self._address)
         partial = known is None or known.dumping() or bool(known.filling)
         # What is set aside is read under the ledger's lock, and written with the rows: neither is there alone.
         aside = Aside(() if known is None else known.bad_rows, batch.rows)
         filling = self._merge(session, aside.seen(batch), prepared, partial, aside.noting(self._orphans))
         self._check_unchanged(session)
         self._step("target.merged")
-        remaps = known.remaps if known is not None else ()  # a command may have asked for one meanwhile
-        checkpoint = replace(
-            batch.checkpoint, filling=filling, bad_rows=aside.left(batch.checkpoint), remaps=remaps
-        )
+        mapped = self._identities.holding(batch, {one.target for one in aside.new}, has_rows)
+        bad, meanwhile = aside.left(batch.checkpoint), () if known is None else known.remaps
+        checkpoint = replace(batch.checkpoint, filling=filling, bad_rows=bad, remaps=meanwhile, mapped=mapped)
         self._ledger.move(session, self._migration, batch.segment, checkpoint, segment_id)
         self._step("target.moved")
         self._check_whole(session)
