@@ -7,6 +7,7 @@ side is writable, every acknowledged write was carried across once, and each cli
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -39,6 +40,8 @@ class History:
         self.world.meanwhile = self.meanwhile
         self.written = self.slept = 0
         self.switched: set[Side] = set()
+        self.seen: list[State] = []
+        self.glances = random.Random(seed)
         self.sleeps = False
 
     def step(self) -> None:
@@ -68,6 +71,8 @@ class History:
                 self.write()
                 self.look(self.leader)
         self.one_writable()
+        if self.glances.random() < 0.3:
+            self.seen.append(shown(self.world, self.glances.choice((*Side,))))
 
     def look(self, leader: Conductor, letting_go: bool = False) -> None:
         """A leader looks, or lets go; one that is killed is followed by another."""
@@ -151,14 +156,23 @@ def test_whatever_happens_one_side_is_writable_and_nothing_is_lost(block: int) -
         assert writable == [record(world).open_side], seed
         assert world.copies[Side.NEW] == record(world), seed
         nothing_is_lost(world)
-        wrong = {check.code for check in judge(two_sides(world)) if check.outcome is Outcome.VIOLATED}
+        wrong = {
+            check.code for check in judge(two_sides(world, history.seen)) if check.outcome is Outcome.VIOLATED
+        }
         assert wrong == set(), seed
         for side in world.sides.values():
             short = [number for number in side.log if number > 0]
             assert short == sorted(short), f"a session's writes are out of their order: {seed}"
 
 
-def two_sides(world: World) -> TwoSides:
+def shown(world: World, name: Side, later: int = 0) -> State:
+    """What a side shows now, or so many moments later."""
+    side = world.sides[name]
+    keys = tuple(map(str, (*side.log, *world.sides[name.other].log[: side.applied])))
+    return State(name.value, 2 * len(world.acknowledged) + later, keys)
+
+
+def two_sides(world: World, seen: Sequence[State] = ()) -> TwoSides:
     """The history for the judge of runs on servers: its clock counts writes, a moment lies before the next one."""
     writes = tuple(
         Write(max(-number, 0), number, side.value, str(number), 2 * at + 1, 2 * at + 1, OK)
@@ -171,10 +185,9 @@ def two_sides(world: World) -> TwoSides:
     ]
     last = []
     for side in world.sides.values():
-        carried = world.sides[side.name.other].log[: side.applied]
-        keys = tuple(map(str, (*side.log, *carried)))
-        last.append(State(side.name.value, 2 * len(writes) + 2, keys, rows=tuple(sorted(keys))))
-    return TwoSides(writes, (), tuple(last), tuple(moments))
+        state = shown(world, side.name, later=2)
+        last.append(replace(state, rows=tuple(sorted(state.keys))))
+    return TwoSides(writes, tuple(seen), tuple(last), tuple(moments))
 
 
 def test_the_judge_sees_what_is_wrong_with_a_history() -> None:
@@ -188,6 +201,7 @@ def test_the_judge_sees_what_is_wrong_with_a_history() -> None:
     late = replace(first, committing=opened + 1, ended=opened + 1)
     for wrong, code in (
         (replace(true, last=(replace(side, keys=side.keys[1:]), true.last[1])), "S1"),
+        (replace(true, seen=(replace(side, keys=side.keys[1:]),)), "S1"),
         (replace(true, last=(replace(side, keys=(*side.keys, side.keys[0])), true.last[1])), "S2"),
         (replace(true, writes=(*true.writes, late)), "S3"),
         (replace(true, last=(replace(side, rows=side.rows[1:]), true.last[1])), "S6"),
