@@ -84,11 +84,23 @@ class Expectation:
     verify: Verified = ""
 
 
-CUT_OVER_CHECKS = ("S1", "S2", "S3", "S4", "S5", "S6")
-"""Codes of the checkers of a cut-over, all of which must hold."""
+CUT_OVER_CHECKS = ("S1", "S2", "S3", "S4", "S5", "S6", "S7", "S8")
+"""Codes of the checkers of a cut-over, of which all that have something to look at must hold."""
 _AT_THE_END = ("S1", "S6")
-Asked = Literal["plan", "start", "back", "abort", "finish", "open the old side by hand"]
+Asked = Literal[
+    "plan",
+    "start",
+    "back",
+    "abort",
+    "finish",
+    "open the old side by hand",
+    "dual read",
+    "reads to new",
+    "reads to old",
+]
 """The words of an operator in a cut-over; the plan is accepted before the first of them anyhow."""
+NUMBERED = "numbered"
+"""Option of a workload whose rows are numbered by the servers."""
 Answered = Literal["opens", "undone", "refused", "waits", "stays"]
 """The end of a step: the side asked for opens; the switch is undone; the word is refused with an error; it is
 taken and nobody carries it out; whatever side was open is open still, and nothing was refused."""
@@ -120,6 +132,16 @@ class CutOver:
 
     way: int
     steps: tuple[Step, ...]
+
+    @property
+    def reads_alone(self) -> bool:
+        """Returns whether reads are pointed without the writes."""
+        return any(step.ask.startswith("reads ") for step in self.steps)
+
+    @property
+    def given_up(self) -> bool:
+        """Returns whether the way back is given up in the end."""
+        return any(step.ask == "finish" for step in self.steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +181,11 @@ class Scenario:
     cut_over: CutOver | None = None
 
 
-def cut_over_checks(ending: Ending) -> tuple[str, ...]:
-    """Returns the codes of the checkers of a cut-over: those of its end where both ways come to one."""
-    return tuple(code for code in CUT_OVER_CHECKS if ending != "halts" or code not in _AT_THE_END)
+def cut_over_checks(ending: Ending, cut_over: CutOver, workload: WorkloadSpec) -> tuple[str, ...]:
+    """Returns the codes of the checkers of a cut-over: those of its end where both ways come to one, and those of
+    reads and of numbers where there are any."""
+    without = set(_AT_THE_END) if ending == "halts" else set()
+    without |= {"S6"} if cut_over.given_up else set()
+    without |= set() if cut_over.reads_alone else {"S7"}
+    without |= set() if workload.options.get(NUMBERED) else {"S8"}
+    return tuple(code for code in CUT_OVER_CHECKS if code not in without)

@@ -169,6 +169,11 @@ OF_CUT_OVERS = (
     _of_cut_over("not-drained", "S4",
         "the other side is opened though the stream isn't at the log's end"),
     _of_cut_over("undo-skipped", "S5", "a switch that is undone opens nothing"),
+    _of_cut_over("return-forgets", "S1 S4 S6",
+        "a switch that is undone leaves nothing of the way back, which begins anew"),
+    _of_cut_over("finish-opens-both", "S3", "whoever finishes takes every fence down"),
+    _of_cut_over("reads-not-pointed", "S7", "reads are pointed in the record, and nowhere else"),
+    _of_cut_over("not-numbered", "S8", "what gives numbers on the side that is opened stays where it was"),
     _of_cut_over("back-begins-late", "S1 S6",
         "the way back passes over what is written before the record says that the new side is open"),
 )  # fmt: skip

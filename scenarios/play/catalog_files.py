@@ -123,7 +123,8 @@ class _Reader:
         self._check(values, root)
         if "cut_over" in values:
             expect = values.get("expect", Expectation())
-            values["expect"] = replace(expect, checks=cut_over_checks(expect.ending))
+            checks = cut_over_checks(expect.ending, values["cut_over"], values["workload"])
+            values["expect"] = replace(expect, checks=checks)
         return None if self.problems else Scenario(name=name, **values)
 
     def _check(self, values: Mapping[str, Any], root: yaml.MappingNode) -> None:

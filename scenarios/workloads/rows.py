@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scenarios.session import Session
 from scenarios.workloads.base import Columns, key_text
@@ -36,6 +36,18 @@ class Rows:
         row, number = self._row(session, key, value, others)
         self._note_put(session, key, number, value)  # first: a refused one was tried, too
         session.change(self._insert(row), *row.values())
+
+    def insert_numbered(self, session: Session, value: int | None = None, **others: object) -> None:
+        """A new row whose key, a column of one, the server gives. The driver's error if it is taken."""
+        (key,) = self._columns.keys
+        row, number = self._row(session, "", value, others)
+        del row[key]
+        mark = len(session.notes.writes)
+        self._note_put(session, "", number, value)  # first: a refused one was tried, too
+        session.change(self._insert(row), *row.values())
+        last = "lastval()" if session.database.kind == "postgresql" else "LAST_INSERT_ID()"
+        [(assigned,)] = session.rows(f"SELECT {last}")
+        session.notes.writes[mark] = replace(session.notes.writes[mark], key=key_text(_values(int(assigned))))
 
     def put(self, session: Session, key: Key, amount: int, **others: object) -> None:
         """A new row with this value, or the one that has this key raised by it, in one statement (upsert)."""

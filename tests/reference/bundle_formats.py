@@ -17,7 +17,7 @@ from verify.history import history
 from verify.history.history import Description, TrackedTable
 from verify.history.result import CheckResult, Moment, Outcome, WitnessCase
 from verify.two_sides.history import Moment as Deed
-from verify.two_sides.history import State, TwoSides, Write
+from verify.two_sides.history import Pointed, Read, State, TwoSides, Write
 
 PAGE = "reference/formats/bundle-formats.md"
 _ENDINGS = (RESUMES, RESTARTS, HALTS, REFUSED, STALLS, FAILS)
@@ -34,12 +34,17 @@ def _two_sides() -> Iterator[str]:
     """The history of a cut-over, which has no tables."""
     write = Write(1, 1, "old", "100000001", 5, 9, "ok")
     state = State("new", 12, ("100000001",), ("counter 1 is 3",), ("click 100000001",))
-    found = TwoSides((write,), (state,), (state,), (Deed(3, "closed", ""),), ("nobody could write",), 2)
+    found = TwoSides(
+        (write,), (state,), (state,), (Deed(3, "closed", ""),), ("nobody could write",), 2,
+        reads=(Read(4, 6, "old"),), pointed=(Pointed(7, 8, "new"),),
+    )  # fmt: skip
     yield from ("## two_sides.json", "", "A cut-over's bundle has it in place of the folder `history`.", "")
     yield from records.lines(Document("The history", as_json(asdict(found)), TwoSides))
     yield from records.lines(Document("A write", as_json(asdict(write)), Write))
     yield from records.lines(Document("A state", as_json(asdict(state)), State))
     yield from records.lines(Document("A moment", as_json(asdict(found.moments[0])), Deed))
+    yield from records.lines(Document("A read", as_json(asdict(found.reads[0])), Read))
+    yield from records.lines(Document("A word that points reads", as_json(asdict(found.pointed[0])), Pointed))
 
 
 def _result() -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The checks of a cut-over, S1 to S6, each with witnesses."""
+"""The checks of a cut-over, S1 to S8, each with witnesses."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from verify.two_sides.history import (
     FAILED,
     NEW,
     OLD,
+    Pointed,
+    Read,
     State,
     TwoSides,
     Write,
@@ -25,14 +27,20 @@ TWO_OPEN = Check("S3", "never two writable sides", "acknowledged writes")
 ORDER = Check("S4", "a session's writes are in its order, on either side", "states")
 SOMEBODY = Check("S5", "one side takes writes in the end", "looks")
 EQUAL = Check("S6", "both sides end equal through the mapping", "rows")
+READS = Check("S7", "reads go where they were pointed", "reads")
+NUMBERS = Check("S8", "no number is given twice, none below the other side's", "acknowledged writes")
 CHECKS = (LOST, TWICE, TWO_OPEN, ORDER, SOMEBODY, EQUAL)
+"""The checks of every cut-over. ``READS`` is of those that point reads alone, ``NUMBERS`` of servers that number."""
 _SHOWN = 3
 _NO_END = "the ways didn't come to their end"
 
 
 def judge(history: TwoSides) -> tuple[CheckResult, ...]:
     """All verdicts on a history."""
-    return tuple(one(history) for one in (lost, twice, two_open, out_of_order, nobody_writes, unequal))
+    found = [one(history) for one in (lost, twice, two_open, out_of_order, nobody_writes, unequal)]
+    found += [reads_elsewhere(history)] if history.reads or history.pointed else []
+    found += [numbered_again(history)] if history.numbered else []
+    return tuple(found)
 
 
 def lost(history: TwoSides) -> CheckResult:
@@ -158,6 +166,45 @@ def unequal(history: TwoSides) -> CheckResult:
     only += [(new.side, row) for row in sorted((rows[1] - rows[0]).elements())]
     cases = [WitnessCase(f"only the {side} side has {row}", (), ()) for side, row in only]
     return EQUAL.verdict(len(old.rows) + len(new.rows), len(cases), cases[:_SHOWN], "both sides are empty")
+
+
+def reads_elsewhere(history: TwoSides) -> CheckResult:
+    """Every read is on the side that the last word of an operator has pointed reads to."""
+    cases = []
+    for one in history.reads:
+        sides = _read_sides(history.pointed, one)
+        if one.side not in sides:
+            headline = f"a read at {one.asked} was on the {one.side} side"
+            cases.append(WitnessCase(headline, (f"reads went to the {', '.join(sorted(sides))} side",), ()))
+    missed = sorted({one.side for one in history.pointed} - {one.side for one in history.reads})
+    if missed and not cases:
+        return READS.unknown(f"nobody read on the {', '.join(missed)} side", len(history.reads))
+    return READS.verdict(len(history.reads), len(cases), cases[:_SHOWN], "nobody read")
+
+
+def _read_sides(pointed: Sequence[Pointed], read: Read) -> set[str]:
+    """Returns where a read may be: by the word before it, and by those that were being carried out meanwhile."""
+    before = [word.side for word in pointed if word.answered <= read.asked]
+    meanwhile = {word.side for word in pointed if word.asked <= read.ended and word.answered > read.asked}
+    return {before[-1] if before else OLD, *meanwhile}
+
+
+def numbered_again(history: TwoSides) -> CheckResult:
+    """Every write has a number above all that were given before it was tried, on either side; none collides."""
+    known = sorted(acknowledged(history.writes), key=lambda one: one.ended)
+    collided = [one for one in history.writes if one.collided]
+    cases = [_case(f"{_named(one)} was refused: its number was taken", one) for one in collided]
+    highest: Write | None = None
+    ended = 0
+    for one in sorted(known, key=lambda one: one.committing):
+        while ended < len(known) and known[ended].ended < one.committing:
+            before = known[ended]
+            highest = before if highest is None or int(before.key) > int(highest.key) else highest
+            ended += 1
+        if highest is not None and int(one.key) <= int(highest.key):
+            because = f"{_named(highest)} on the {highest.side} side had {highest.key} before"
+            cases.append(_case(f"{_named(one)} got {one.key}", one, because))
+    return NUMBERS.verdict(len(known) + len(collided), len(cases), cases[:_SHOWN], "nothing was acknowledged")
 
 
 def _named(one: Write) -> str:

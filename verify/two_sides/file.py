@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from migrator.errors import VerifyError
-from verify.two_sides.history import Moment, State, TwoSides, Write
+from verify.two_sides.history import Moment, Pointed, Read, State, TwoSides, Write
 
 NAME = "two_sides.json"
 
@@ -33,6 +33,9 @@ def load(folder: Path) -> TwoSides:
             moments=tuple(Moment(**one) for one in document["moments"]),
             stuck=tuple(document["stuck"]),
             looks=document["looks"],
+            numbered=document.get("numbered", False),
+            reads=tuple(Read(**one) for one in document.get("reads", ())),
+            pointed=tuple(Pointed(**one) for one in document.get("pointed", ())),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise VerifyError(

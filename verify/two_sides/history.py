@@ -35,6 +35,7 @@ class Write:
         committing: when the client may have asked for the commit at the earliest, on the history's clock.
         ended: when the answer came.
         outcome: ``ok``, ``failed`` or ``unknown``.
+        collided: whether the server refused it because another row has its key.
     """
 
     client: int
@@ -44,6 +45,35 @@ class Write:
     committing: int
     ended: int
     outcome: str
+    collided: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One answer to a client that reads wherever the application's reads are pointed.
+
+    Attributes:
+        asked, ended: when it looked where to read, and when the answer was there.
+        side: that answered.
+    """
+
+    asked: int
+    ended: int
+    side: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pointed:
+    """A word of an operator, and the side that reads go to by the record once it is carried out.
+
+    Attributes:
+        asked, answered: when it was given, and when it was carried out: meanwhile reads may be on either side.
+        side: of reads.
+    """
+
+    asked: int
+    answered: int
+    side: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +121,9 @@ class TwoSides:
         moments: in their order.
         stuck: words about every time when nobody could write.
         looks: how often somebody looked whether the open side takes writes.
+        numbered: whether the servers number the rows: keys are whole numbers that rise.
+        reads: of the client that reads; empty: there is none.
+        pointed: where reads go, in order.
     """
 
     writes: tuple[Write, ...]
@@ -99,6 +132,9 @@ class TwoSides:
     moments: tuple[Moment, ...] = ()
     stuck: tuple[str, ...] = ()
     looks: int = 0
+    numbered: bool = False
+    reads: tuple[Read, ...] = ()
+    pointed: tuple[Pointed, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,19 +5,21 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import psycopg
 import pymysql
 
 from migrator.errors import MigratorError
 from scenarios.database import Database
+from scenarios.faults.session import query
 from scenarios.row_writes import RowWrite
 from scenarios.scenario import WorkloadSpec
 from scenarios.two_sides import FENCED, FailsOver
 from scenarios.workload import Place, Provenance, Workload
 from scenarios.workloads.counters import states
-from scenarios.workloads.counters.writers import CLICK, Counters
-from verify.two_sides.history import NEW, OK, OLD, State, Write
+from scenarios.workloads.counters.writers import CLICK, TALLY, Counters
+from verify.two_sides.history import FAILED, NEW, OK, OLD, Read, State, Write
 
 _LOOK_S = 0.4
 _SIDES = {CLICK.old.table: OLD, CLICK.new.table: NEW}
@@ -25,6 +27,9 @@ _SIDES = {CLICK.old.table: OLD, CLICK.new.table: NEW}
 
 _JOBS_RATE_PER_S = 8.0
 """Row changes per second of each client that never fails over."""
+_TAKEN = "uplicate "
+"""Word of every server for a key that is taken."""
+_READ_S = 0.1
 _FIRST_JOB = 50
 """Number of the first of them as a client."""
 
@@ -123,9 +128,57 @@ class Clients:
 
 
 def _write(one: RowWrite) -> Write:
+    collided = one.outcome == FAILED and _TAKEN in one.cause
     return Write(
-        one.client, one.number, _SIDES[one.table], one.key, one.invoked_us, one.ended_us, one.outcome
+        one.client,
+        one.number,
+        _SIDES[one.table],
+        one.key,
+        one.invoked_us,
+        one.ended_us,
+        one.outcome,
+        collided,
     )
+
+
+class Reader:
+    """A client that reads wherever reads are pointed.
+
+    Args:
+        sides: both databases as the application logs in, by side.
+        pointed: file that the hook for reads leaves the side in; without it reads are on the old one.
+        now_us: the history's clock.
+    """
+
+    def __init__(self, sides: Mapping[str, Database], pointed: Path, now_us: Callable[[], int]):
+        self._sides, self._pointed, self._now_us = sides, pointed, now_us
+        self._halt = threading.Event()
+        self._reads: list[Read] = []
+        self._thread = threading.Thread(target=self._look, name="reader", daemon=True)
+
+    def start(self) -> None:
+        """Starts it."""
+        self._thread.start()
+
+    def stop(self) -> tuple[Read, ...]:
+        """Ends it; returns its reads."""
+        self._halt.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        return tuple(self._reads)
+
+    def _look(self) -> None:
+        tables = {OLD: TALLY.old.table, NEW: TALLY.new.table}
+        while not self._halt.wait(_READ_S):
+            asked = self._now_us()
+            side = self._pointed.read_text() if self._pointed.exists() else OLD
+            if side not in self._sides:
+                continue  # the hook is writing the file
+            try:
+                query(self._sides[side], f'SELECT count(*) FROM "{tables[side]}"')
+            except (MigratorError, psycopg.Error, pymysql.err.Error):
+                continue  # a fault keeps the server from answering
+            self._reads.append(Read(asked, self._now_us(), side))
 
 
 class Observers:

@@ -17,8 +17,8 @@ import psycopg
 import pymysql
 
 from migrator.config.project import Settings
-from migrator.errors import MigratorError
-from migrator.model.cutover.record import Record
+from migrator.errors import ConnectionFailed, MigratorError
+from migrator.model.cutover.record import Phase, Record
 from migrator.model.position import Position
 from migrator.own_modules import python_m
 from migrator.wiring import parts as wiring
@@ -26,10 +26,10 @@ from migrator.wiring.cutover import book
 from migrator.wiring.target import peek
 from scenarios.pipeline import PipelineProcess
 from scenarios.play.cut_over.application import Clients
-from scenarios.play.cut_over.stage import BothWays
+from scenarios.play.cut_over.stage import QUERIES, BothWays
 from scenarios.play.fault_plan import FaultPlan
 from scenarios.scenario import CutOver, Step
-from verify.two_sides.history import OLD, OPENED_BY_HAND, REOPENS, Moment
+from verify.two_sides.history import OLD, OPENED_BY_HAND, REOPENS, Moment, Pointed
 
 _TURN_S = 0.2
 _LONG_S = 400.0
@@ -53,6 +53,7 @@ class Course:
     """Plays the steps; what came of them is in its attributes.
 
     Attributes:
+        wanted: what is to be played.
         halts: whether the run must end by itself, with an error.
         fenced: tells whether any fence was ever up; the first is the new side's.
         wrong: steps that ended otherwise than they must, in words.
@@ -61,6 +62,7 @@ class Course:
         moments: what an operator has done besides the leader.
         drained: whether both ways have carried everything across in the end.
         halted: the error with which the run ended by itself; empty: it didn't.
+        pointed: where reads go behind each word, where they are pointed alone.
     """
 
     sides: BothWays
@@ -70,6 +72,7 @@ class Course:
     log: Path
     now_us: Callable[[], int]
     fenced: Callable[[], bool]
+    wanted: CutOver
     halts: bool = False
     wrong: list[str] = field(default_factory=list)
     steps: int = 0
@@ -78,24 +81,26 @@ class Course:
     moments: list[Moment] = field(default_factory=list)
     drained: bool = False
     halted: str = ""
+    pointed: list[Pointed] = field(default_factory=list)
     _planned: str = ""
     _clock: threading.Event = field(default_factory=threading.Event)
 
-    def play(self, wanted: CutOver, changes: int) -> None:
+    def play(self, changes: int) -> None:
         """All of it. Raises ``Stopped``, and what a fault raises."""
         there = self.sides.there.settings
         self.pipeline.start()
         self._await(lambda: _dumped(there), "the dump's end")
-        if wanted.steps[0].ask != "plan":
+        if self.wanted.steps[0].ask != "plan":
             self._step(Step("plan", "stays"), 0)
-        for step in wanted.steps:
+        for step in self.wanted.steps:
             if self.stuck or self.wrong:
                 return
             self._step(step, changes)
 
     def drain(self) -> None:
         """Waits until both ways have carried across what is committed, the clients being at rest."""
-        ways = [self.sides.there.settings, *([self.sides.back] if self._record() is not None else [])]
+        back = self._record() is not None and not self.finished()
+        ways = [self.sides.there.settings, *([self.sides.back] if back else [])]
         for one in ways:
             limit_s = (
                 _SHORT_S if self.wrong else _LONG_S
@@ -104,26 +109,26 @@ class Course:
             self._await(reached, "both ways come to their end", limit_s)
         self.drained = True
 
+    def finished(self) -> str:
+        """Returns the side that is the only one from now on; empty while there are two."""
+        record = self._record()
+        return str(record.open_side) if record is not None and record.phase is Phase.FINISHED else ""
+
     # -- steps
 
     def _step(self, step: Step, changes: int) -> None:
         self.steps += 1
+        asked = self.now_us()
         if step.ends == "waits" and self.halts:
             self._until(lambda: bool(self.halted), "the run's end by name")
-        if step.ask == "open the old side by hand":
-            self._open_by_hand()
-            code, said = self._tool("opened", OLD)
-        elif step.ask == "plan":
-            code, said = self._tool("plan", "--accept")
-            self._planned = self._planned or said
-        else:
-            if step.ask == "abort":
-                self.moments.append(Moment(self.now_us(), REOPENS))
-            code, said = self._tool(step.ask, "--wait", _NOBODY_WAIT_S if step.ends == "waits" else _WAIT_S)
+        code, said = self._say(step)
         if step.ends == "waits" and not self.halts:
             self._await(self.plan.all_fired, "the fault for which nobody carries it out")
         record = self._record()
-        said += "" if record is None else f"\nthe record says: {record.reason}"
+        if record is not None:
+            said += f"\nthe record says: {record.reason}"
+            if self.wanted.reads_alone:
+                self.pointed.append(Pointed(asked, self.now_us(), str(record.reads)))
         if code != _CODES[step.ends] or not re.search(step.said, said):
             words = " ".join(said.split())[-600:]
             self.wrong.append(
@@ -135,6 +140,24 @@ class Course:
             self._await(lambda: _applied(self.sides.back), "the way back's beginning")
         if changes and step.ends != "waits" and not self.wrong:
             self._written(changes)
+
+    def _say(self, step: Step) -> tuple[int, str]:
+        """Gives an operator's word; the exit code of the tool, and its words."""
+        if step.ask == "open the old side by hand":
+            self._open_by_hand()
+            return self._tool("cutover", "opened", OLD)
+        if step.ask == "plan":
+            code, said = self._tool("cutover", "plan", "--accept")
+            self._planned = self._planned or said
+            return code, said
+        if step.ask == "dual read":
+            return self._tool("dual-read", "run", str(self.sides.there.config.parent / QUERIES))
+        if step.ask == "abort":
+            self.moments.append(Moment(self.now_us(), REOPENS))
+        wait = ["--wait", _NOBODY_WAIT_S if step.ends == "waits" else _WAIT_S]
+        if step.ask.startswith("reads to "):
+            return self._tool("cutover", "reads", "--to", step.ask.removeprefix("reads to "), *wait)
+        return self._tool("cutover", step.ask, *wait)
 
     def _written(self, changes: int) -> None:
         """Waits for writes on the side that is open by the record."""
@@ -154,9 +177,12 @@ class Course:
         """Runs the SQL that the plan has printed."""
         block = self._planned.split(_BY_HAND.format(side=OLD))[1].split("\n", 1)[1].split("\n\n")[0]
         self.moments.append(Moment(self.now_us(), OPENED_BY_HAND, OLD))
-        connection = self.sides.direct[OLD].connect(autocommit=True)
+        database = self.sides.direct[OLD]
+        connection = database.connect(autocommit=True)
         try:
-            connection.cursor().execute(block)
+            cursor = connection.cursor()
+            for statement in [block] if database.kind == "postgresql" else statements(block):
+                cursor.execute(statement)
         finally:
             connection.close()
 
@@ -164,11 +190,11 @@ class Course:
         """A command as a user gives it, the run being looked after meanwhile; its exit code and its words."""
         there = self.sides.there
         with self.log.open("a+b") as log:
-            log.write(f"--- migrator cutover {' '.join(words)}\n".encode())
+            log.write(f"--- migrator {' '.join(words)}\n".encode())
             log.flush()
             begins_at = log.tell()
             process = subprocess.Popen(
-                [*python_m("migrator"), "cutover", *words, "--config", str(there.config)],
+                [*python_m("migrator"), *words, "--config", str(there.config)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -179,7 +205,7 @@ class Course:
                 while process.poll() is None:
                     self._turn()
                     if time.monotonic() > until:
-                        raise Stopped(f"`cutover {words[0]}` took more than {_LONG_S:g} s")
+                        raise Stopped(f"`{' '.join(words[:2])}` took more than {_LONG_S:g} s")
             finally:
                 if process.poll() is None:
                     process.kill()
@@ -218,11 +244,24 @@ class Course:
             self.halted = exited.error or f"exit code {exited.code}, and no error was named"
 
     def _record(self) -> Record | None:
+        """Reads the record, which is on a side that may be lost for a while."""
         kept = book(self.sides.there.settings)
+        until = time.monotonic() + _SHORT_S
         try:
-            return kept.read()
+            while True:
+                try:
+                    return kept.read()
+                except ConnectionFailed:
+                    if time.monotonic() > until:
+                        raise
+                    self._turn()
         finally:
             kept.close()
+
+
+def statements(block: str) -> list[str]:
+    """The statements of a block, for a driver that takes one at a time; each ends with its line."""
+    return [one for one in re.split(r";\n", f"{block.strip()}\n") if one.strip()]
 
 
 def _dumped(settings: Settings) -> bool:

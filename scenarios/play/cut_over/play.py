@@ -14,13 +14,13 @@ from migrator.errors import MigratorError
 from scenarios.faults.points import PointServer
 from scenarios.pipeline import PipelineProcess
 from scenarios.play import bundle
-from scenarios.play.cut_over.application import Clients, Observers
+from scenarios.play.cut_over.application import Clients, Observers, Reader
 from scenarios.play.cut_over.course import Course
 from scenarios.play.cut_over.stage import BothWays
 from scenarios.play.fault_plan import APPLIED, CAPTURE_BEGINS, FaultPlan
 from scenarios.play.run_result import HALTS, RESUMES, SILENT, STALLS
 from scenarios.recording.clock import RunClock
-from scenarios.scenario import Scenario
+from scenarios.scenario import NUMBERED, Scenario
 from scenarios.workloads.counters import states
 from scenarios.world import World
 from verify.history.checks.verdict import Check
@@ -55,6 +55,7 @@ class CutOverPlay:
     def __init__(
         self, stack: ExitStack, sides: BothWays, scenario: Scenario, seed: int, folder: Path, mutant: str
     ):
+        assert scenario.cut_over is not None
         stage = sides.there
         self._sides, self._scenario, self._folder = sides, scenario, folder
         self._clock = RunClock.started_now()
@@ -69,11 +70,12 @@ class CutOverPlay:
         )  # fmt: skip
         self._clients = Clients(sides.applications, scenario.workload, seed, self._clock.now_us)
         self._observers = Observers(sides.direct, self._clock.now_us)
+        self._reader = Reader(sides.applications, sides.pointed, self._clock.now_us)
         self._plan = FaultPlan(scenario.faults, world, self._points, self._begin_writing, lambda: None)
         stack.callback(self._plan.close)
         self._course = Course(
             sides, self._pipeline, self._plan, self._clients, folder / "commands.log", self._clock.now_us,
-            lambda: self._points.wait(_FENCED, 1, 0), scenario.expect.ending == HALTS,
+            lambda: self._points.wait(_FENCED, 1, 0), scenario.cut_over, scenario.expect.ending == HALTS,
         )  # fmt: skip
         self.ending, self.error = RESUMES, ""
         self.checks: tuple[CheckResult, ...] = ()
@@ -81,12 +83,13 @@ class CutOverPlay:
 
     def play(self) -> None:
         """Plays it and judges what happened."""
-        assert self._scenario.cut_over is not None
         self._plan.prepare()
         self._observers.start()
+        if self._course.wanted.reads_alone:
+            self._reader.start()
         course, last = self._course, list[State]()
         try:
-            course.play(self._scenario.cut_over, self._scenario.workload.changes)
+            course.play(self._scenario.workload.changes)
             self._plan.heal()
             self._clients.stop()
             if not course.stuck and not course.halted:
@@ -94,6 +97,7 @@ class CutOverPlay:
                 last = [
                     states.state(database, side, self._clock.now_us(), whole=True)
                     for side, database in self._sides.direct.items()
+                    if not (finished := course.finished()) or side == finished
                 ]
         except _ERRORS as error:
             self.ending, self.error = STALLS, str(error)
@@ -119,6 +123,9 @@ class CutOverPlay:
             moments=self._moments(),
             stuck=tuple(course.stuck),
             looks=course.looks,
+            numbered=bool(self._scenario.workload.options.get(NUMBERED)),
+            reads=self._reader.stop(),
+            pointed=tuple(course.pointed),
         )
         file.save(history, self._folder)
         rows = self._plan.table().to_pylist()

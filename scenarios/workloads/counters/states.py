@@ -33,9 +33,11 @@ def state(database: Database, side: str, at: int, *, whole: bool = False) -> Sta
         for row in counters
         if int(row[1]) != sums[int(row[0])]
     ]
-    rows = [f"counter {_text(row)}" for row in counters] + [f"click {_text(row)}" for row in counts]
     keys = tuple(str(row[0]) for row in counts)
-    return State(side, at, keys, tuple(wrong), tuple(rows) if whole else ())
+    if not whole:  # an observer asks again and again
+        return State(side, at, keys, tuple(wrong))
+    rows = [f"counter {_text(row)}" for row in counters] + [f"click {_text(row)}" for row in counts]
+    return State(side, at, keys, tuple(wrong), tuple(rows))
 
 
 def _rows(connection: Connection, table: str, columns: tuple[str, ...]) -> list[tuple[Any, ...]]:

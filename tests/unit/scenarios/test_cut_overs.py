@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import random
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
 
 from migrator.errors import ConfigError
 from scenarios.chaos.hazards import hazards
+from scenarios.database import Database
 from scenarios.mutants.catalog import OF_CUT_OVERS
 from scenarios.play import bundle, catalog_files, pairs
+from scenarios.play.cut_over import course
 from scenarios.play.cut_over.play import STEPS
 from scenarios.play.replay import replay
 from scenarios.play.run_result import RESUMES, RunResult
 from scenarios.scenario import CUT_OVER_CHECKS, CutOver, Scenario, Step, cut_over_checks
+from scenarios.session import Session
 from scenarios.workload import Action
-from scenarios.workloads.counters.writers import Counters
+from scenarios.workloads.counters.writers import CLICK, Counters
+from scenarios.workloads.rows import Rows
 from verify.history.result import Outcome
 from verify.two_sides import file
 from verify.two_sides.checks import judge
@@ -49,12 +56,62 @@ def test_the_document_says_which_way_is_a_scenario() -> None:
 def test_a_cut_over_is_judged_by_all_its_checks_and_plays_both_ways() -> None:
     assert CUT_OVERS
     for one in CUT_OVERS:
-        assert one.expect.checks == cut_over_checks(one.expect.ending)
+        assert one.cut_over is not None
+        assert one.expect.checks == cut_over_checks(one.expect.ending, one.cut_over, one.workload)
         assert catalog_files.path_of(one.name).parent.name == "cut_over"
         assert one.workload.name == Counters.name
-        assert one.cut_over is not None
         assert one.cut_over.steps
     assert (Counters.project / "reverse.py").exists()
+
+
+def test_checks_of_a_part_are_asked_where_it_is_there() -> None:
+    def asked(code: str) -> set[str]:
+        return {one.name for one in CUT_OVERS if code in one.expect.checks}
+
+    everywhere = {one.name for one in CUT_OVERS}
+    assert asked("S7") == {"reads_pointed_alone_and_back"}
+    assert asked("S8") == {"numbers_given_by_the_servers"}
+    assert everywhere - asked("S6") == {"finish_killed_and_taken_again", "column_renamed_on_the_new_side"}
+    assert everywhere - asked("S1") == {"column_renamed_on_the_new_side"}
+
+
+def test_the_block_that_opens_a_side_is_cut_into_its_statements() -> None:
+    """MariaDB's driver takes one at a time; a semicolon within one ends none."""
+    block = "\nDROP TRIGGER a;\nCALL b('1; 2');\n"
+    assert course.statements(block) == ["DROP TRIGGER a", "CALL b('1; 2')"]
+
+
+def test_a_number_that_the_server_gives_is_noted_and_one_that_is_taken_is_too() -> None:
+    """A refused one has no key; a client's next one has the number behind."""
+    rows = Rows(CLICK.old)
+    session = _Numbering(7)
+    rows.insert_numbered(session, 3, tally=1)
+    session.taken = True
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        rows.insert_numbered(session, 3, tally=1)
+    found = [(one.number, one.key, one.value) for one in session.notes.writes]
+    assert found == [(1, "7", 3), (2, "", 3)]
+    assert session.said[0].count("%s") == 4, "amount, client, number and tally: no key"
+
+
+class _Numbering(Session):
+    """A session whose server numbers rows, unless the next number is taken."""
+
+    def __init__(self, key: int) -> None:
+        database = Database("postgresql", "localhost", 1, "old", "me")
+        super().__init__(None, random.Random(1), database=database)  # type: ignore[arg-type]
+        self.key, self.taken, self.said = key, False, list[str]()
+
+    def change(self, statement: str, *parameters: object, bulk: bool = False) -> int:
+        """See ``Session``."""
+        self.said.append(statement)
+        if self.taken:
+            raise psycopg.errors.UniqueViolation("duplicate key")
+        return 1
+
+    def rows(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
+        """See ``Session``."""
+        return [(self.key,)]
 
 
 def test_the_new_side_is_written_by_the_same_actions() -> None:

@@ -10,7 +10,7 @@ import pytest
 from migrator.errors import VerifyError
 from verify.history.result import Outcome
 from verify.two_sides import file
-from verify.two_sides.checks import CHECKS, judge
+from verify.two_sides.checks import CHECKS, NUMBERS, READS, judge
 from verify.two_sides.history import (
     CLOSED,
     FAILED,
@@ -24,6 +24,8 @@ from verify.two_sides.history import (
     UNKNOWN,
     Moment,
     Period,
+    Pointed,
+    Read,
     State,
     TwoSides,
     Write,
@@ -107,6 +109,48 @@ def test_each_check_sees_what_it_is_for(history: TwoSides, seen_by: set[str]) ->
     assert violated(history) == seen_by
 
 
+POINTED = (Pointed(10, 12, NEW), Pointed(20, 22, OLD))
+READ = (
+    Read(1, 2, OLD),
+    Read(9, 11, NEW),
+    Read(11, 13, OLD),
+    Read(13, 14, NEW),
+    Read(19, 21, OLD),
+    Read(23, 24, OLD),
+)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [Read(8, 9, NEW), Read(13, 14, OLD), Read(18, 19, OLD), Read(23, 24, NEW)],
+    ids=["before the word", "switched", "not yet back", "back"],
+)
+def test_a_read_on_another_side_than_the_one_pointed_to_is_seen(read: Read) -> None:
+    history = replace(TRUE, reads=READ, pointed=POINTED)
+    assert outcomes(history)[READS.code] is HOLDS
+    assert violated(replace(history, reads=(*READ, read))) == {READS.code}
+    nobody = replace(history, reads=tuple(one for one in READ if one.side == OLD))
+    assert outcomes(nobody)[READS.code] is Outcome.UNKNOWN, "nobody read where reads went"
+
+
+def test_numbers_that_collide_or_fall_behind_the_other_side_are_seen() -> None:
+    writes = (
+        Write(1, 1, OLD, "7", 0, 5, OK),
+        Write(2, 1, OLD, "6", 4, 6, OK),  # beside the first: either may be numbered first
+        Write(1, 2, NEW, "8", 25, 27, OK),
+    )
+    keys = ("6", "7", "8")
+    last = tuple(State(side, 60, keys, rows=keys) for side in (OLD, NEW))
+    history = TwoSides(writes, last=last, moments=MOMENTS, looks=1, seen=last, numbered=True)
+    assert outcomes(history)[NUMBERS.code] is HOLDS
+    assert violated(history) == set()
+    collided = Write(3, 1, NEW, "", 24, 26, FAILED, collided=True)
+    assert violated(replace(history, writes=(*writes, collided))) == {NUMBERS.code}
+    behind = (*writes[:1], Write(2, 1, NEW, "6", 25, 26, OK), *writes[2:])
+    assert violated(replace(history, writes=behind)) == {NUMBERS.code}
+    assert NUMBERS.code not in outcomes(replace(history, numbered=False))
+
+
 def test_nothing_looked_at_is_unknown() -> None:
     assert set(outcomes(TwoSides(())).values()) == {Outcome.UNKNOWN}
     found = outcomes(replace(TRUE, last=()))
@@ -130,8 +174,9 @@ def test_a_side_is_open_from_the_announced_opening_to_the_finished_fence() -> No
 
 
 def test_a_history_is_read_as_it_was_saved(tmp_path: Path) -> None:
-    file.save(TRUE, tmp_path)
-    assert file.load(tmp_path) == TRUE
+    for history in (TRUE, replace(TRUE, reads=READ, pointed=POINTED, numbered=True)):
+        file.save(history, tmp_path)
+        assert file.load(tmp_path) == history
     (tmp_path / file.NAME).write_text("{}")
     with pytest.raises(VerifyError, match="no history of a cut-over"):
         file.load(tmp_path)
