@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from migrator.errors import CutoverError
 from migrator.model.cutover.record import Record
-from migrator.schema.cutovers import Book
+from migrator.ports.cutover import CutoverBook
 
 
-def accepted(with_book: Book) -> Record:
+def accepted(with_book: CutoverBook) -> Record:
     """Returns the record. Raises ``CutoverError`` before a plan was accepted."""
     record = with_book.read()
     if record is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import click
@@ -12,6 +13,7 @@ import click
 from migrator.cli.check.item import exit_code, of_error, of_finding, print_item
 from migrator.cli.check.round_trip import round_trips
 from migrator.cli.cutover.accepted import accepted as _known
+from migrator.cli.cutover.followed import looks
 from migrator.cli.cutover.reads import print_gate, reads
 from migrator.cli.cutover.standing import line as line_of
 from migrator.cli.cutover.standing import nobody_leads, status
@@ -23,17 +25,17 @@ from migrator.config.way_back import way_back
 from migrator.core import cutover as rules
 from migrator.model.cutover.fence import Survey
 from migrator.model.cutover.record import CutoverPlan, Phase, Record, Side, Verify, Wanted
+from migrator.ports.cutover import CutoverBook
 from migrator.run.analysed import look
 from migrator.run.commands.round_trip import ROWS
+from migrator.run.cutover.patient import PatientBook
 from migrator.run.migration import preflight
-from migrator.schema.cutovers import Book
 from migrator.wiring import cutover as wiring
 from migrator.wiring import parts as wiring_parts
 from migrator.wiring.gates.judge import verdicts
 from migrator.wiring.gates.reads import reads_gate
 from migrator.wiring.revisions import prepare_both
 
-_LOOK_S = 0.2
 _VERIFIED = {
     Verify.CHANGED: "all rows that changed since their table's last verdict must be equal",
     Verify.IN_TIME: "rows that changed since their table's last verdict are compared as far as time allows",
@@ -159,7 +161,7 @@ def _accept(settings: Settings, found: CutoverPlan) -> None:
 
 def _asking(wanted: Wanted, settings: Settings, wait_s: float) -> int:
     """Puts an operator's word into the record, and follows what becomes of it; the exit code."""
-    with_book = wiring.book(settings)
+    with_book = PatientBook(partial(wiring.book, settings))
     try:
         record = _known(with_book)
         with_book.ask(rules.asked(record, wanted))
@@ -171,23 +173,23 @@ def _asking(wanted: Wanted, settings: Settings, wait_s: float) -> int:
         with_book.close()
 
 
-def _followed(with_book: Book, before: Record, wanted: Wanted, settings: Settings, wait_s: float) -> int:
+def _followed(
+    with_book: CutoverBook, before: Record, wanted: Wanted, settings: Settings, wait_s: float
+) -> int:
     goal = {
         Wanted.START: Side.NEW,
         Wanted.BACK: Side.OLD,
         Wanted.ABORT: before.open_side,
         Wanted.FINISH: before.open_side,
     }[wanted]
-    until, shown = time.monotonic() + wait_s, ""
-    while time.monotonic() < until:
-        record = _known(with_book)
+    shown = ""
+    for record in looks(with_book, wait_s):
         line = line_of(record)
         if line != shown:
             click.echo(line)
             shown = line
         if record.wanted is Wanted.NOTHING and record.phase in (Phase.IDLE, Phase.FINISHED):
             return 0 if record.open_side is goal and (wanted is Wanted.ABORT or not record.reason) else 1
-        time.sleep(_LOOK_S)
     click.echo(f"it is still under way{nobody_leads(settings)}: `migrator cutover status` says more")
     return 3
 

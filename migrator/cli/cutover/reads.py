@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import click
 
 from migrator.cli.cutover.accepted import accepted
+from migrator.cli.cutover.followed import LOOK_S, looks
 from migrator.cli.kept import keep, reason_option
 from migrator.cli.options import SECONDS, config_option
 from migrator.config import project as configuration
@@ -18,11 +20,11 @@ from migrator.core import cutover as rules
 from migrator.errors import CutoverError
 from migrator.model.cutover.reads import ReadShape
 from migrator.model.cutover.record import Record, Side
-from migrator.schema.cutovers import Book
+from migrator.ports.cutover import CutoverBook
+from migrator.run.cutover.patient import PatientBook
 from migrator.wiring import cutover as wiring
 from migrator.wiring.gates.reads import ReadsGate, reads_gate
 
-_LOOK_S = 0.2
 _TRIES = 20
 """The leader changes the record as well: an operator's word about reads must get in between."""
 _HEADS = ("pair", "settled", "lag", "wrong", "unknown", "p50 ms", "p99 ms", "compared", "")
@@ -53,7 +55,7 @@ def reads(config: Path, reason: str, side: str | None, wait_s: float) -> int:
     Writes stay where they are.
     """
     settings = replace(configuration.load(config), reason=reason)
-    with_book = wiring.book(settings)
+    with_book = PatientBook(partial(wiring.book, settings))
     try:
         if side is None:
             found = reads_gate(settings)
@@ -106,7 +108,7 @@ def reads_line(record: Record) -> str:
     return "; ".join(parts)
 
 
-def _ask(with_book: Book, settings: Settings, side: Side) -> None:
+def _ask(with_book: CutoverBook, settings: Settings, side: Side) -> None:
     record = accepted(with_book)
     gate = ""
     if side is Side.NEW and record.open_side is Side.OLD:
@@ -118,17 +120,14 @@ def _ask(with_book: Book, settings: Settings, side: Side) -> None:
         except CutoverError as error:
             if not error.retryable or not left:
                 raise
-        time.sleep(_LOOK_S / 4)
+        time.sleep(LOOK_S / 4)
         record = accepted(with_book)
 
 
-def _followed(with_book: Book, side: Side, wait_s: float) -> int:
-    until = time.monotonic() + wait_s
-    while time.monotonic() < until:
-        record = accepted(with_book)
+def _followed(with_book: CutoverBook, side: Side, wait_s: float) -> int:
+    for record in looks(with_book, wait_s):
         if record.reads_wanted is None:
             click.echo(reads_line(record))
             return 0 if record.reads is side and not record.reads_said else 1
-        time.sleep(_LOOK_S)
     click.echo("the leader hasn't heard it yet: `migrator cutover status` says more")
     return 3
