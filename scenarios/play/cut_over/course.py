@@ -29,7 +29,7 @@ from scenarios.play.cut_over.application import Clients
 from scenarios.play.cut_over.stage import QUERIES, BothWays
 from scenarios.play.fault_plan import FaultPlan
 from scenarios.scenario import CutOver, Step
-from verify.two_sides.history import OLD, OPENED_BY_HAND, REOPENS, Moment, Pointed
+from verify.two_sides.history import OLD, OPENED_BY_HAND, REOPENS, Moment, Pointed, across
 
 _TURN_S = 0.2
 _LONG_S = 400.0
@@ -135,11 +135,23 @@ class Course:
                 f"{step.ask} must end as {step.ends!r} ({step.said}); exit code {code}: {words}"
             )
         if step.ask == "plan" and code == 0 and not self.wrong:
-            self._await(self.fenced, "the fence of the new side")
-            self.clients.start_on_new_side()
-            self._await(lambda: _applied(self.sides.back), "the way back's beginning")
+            self._begins(OLD if record is None else str(record.open_side))
         if changes and step.ends != "waits" and not self.wrong:
             self._written(changes)
+
+    def _begins(self, open_side: str) -> None:
+        """Waits until the way back runs, behind a plan, with everybody asking for what is fenced now."""
+        self._await(self.fenced, "the fence of the new side")
+        closed = across(open_side)
+        before = self.clients.acknowledged(closed)
+        self.clients.start_on_new_side()
+
+        def passed() -> bool:
+            return self.clients.acknowledged(closed) > before
+
+        self._await(lambda: _applied(self.sides.back) or passed(), "the way back's beginning")
+        if passed():  # what passed a fence waits, and the way back with it, for good
+            self.wrong.append(f"somebody has written on the {closed} side behind its fence")
 
     def _say(self, step: Step) -> tuple[int, str]:
         """Gives an operator's word; the exit code of the tool, and its words."""
