@@ -50,7 +50,10 @@ TRIALS = (
     Trial("transaction-split", "bank_transfers", per_change=False),
     Trial("fencing-off", "zombie_with_loaded_rows", per_change=False),
     Trial("split-brain", "zookeeper_split_brain_mariadb", engine="mariadb", per_change=False),
+    Trial("fence-by-asking", "forgotten_job_on_either_side", per_change=False),
+    Trial("not-drained", "switch_asked_while_the_way_there_lags", per_change=False),
     Trial("undo-skipped", "hook_fails_in_the_switch", per_change=False),
+    Trial("not-numbered", "numbers_given_by_the_servers", per_change=False),
     Trial("back-begins-late", "leader_sleeps_behind_the_opening", per_change=False),
 )
 """The trials in the order of the catalogue of variants. What a constraint of the target would stop before a checker
