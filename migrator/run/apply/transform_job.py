@@ -209,8 +209,8 @@ class TransformJob:
             joined.mirror_rows(batch),
             lambda mirror: joined.follow(batch, mirror),
             batch.link,
-        )
             echo=True,
+        )
 
     def _doubts(self, doubts: Sequence[Doubt]) -> dict[str, pa.Table]:
         """Doubted keys by target table, as its key columns hold them; a text that is no key of it matches

@@ -14,13 +14,14 @@ from migrator.adapters.targets.mysql.mirror.joined_writer import JoinedWriter
 from migrator.adapters.targets.mysql.mirror.keeper import MysqlMirrorKeeper
 from migrator.adapters.targets.mysql.reflect import catalog, reflect
 from migrator.adapters.targets.mysql.refusal import LOCK_WAIT, NO_SAVEPOINT, Refusal
-from migrator.adapters.targets.mysql.rows.merge import qualified
+from migrator.adapters.targets.mysql.rows.merge import qualified, quoted
 from migrator.adapters.targets.mysql.rows.prepared import Prepared, prepare
 from migrator.adapters.targets.mysql.rows.staging import StagingTables
 from migrator.adapters.targets.mysql.rows.writer import BatchWriter
 from migrator.adapters.targets.mysql.session import Session
 from migrator.adapters.targets.mysql.settings import MysqlTarget
 from migrator.adapters.targets.mysql.structure import Structure
+from migrator.adapters.targets.shared.identities import any_row
 from migrator.adapters.targets.shared.merging import MergingTarget
 from migrator.adapters.targets.shared.reflected import require_tables
 from migrator.adapters.targets.shared.refused import StatementRefused, check_once
@@ -124,8 +125,12 @@ class MysqlTargetWriter(MergingTarget[Session, Structure, Prepared, BatchWriter]
         return list(itertools.filterfalse(self._rows_there(session), kept))
 
     def _rows_there(self, session: Session) -> Callable[[str], bool]:
-        place = self._settings.server.database
-        return lambda name: bool(session.rows(f"SELECT 1 FROM {qualified(TableId(place, name))} LIMIT 1", []))
+        def there(name: str) -> bool:
+            table = TableId(self._settings.server.database, name)
+            key = self._structures[table].table.key if table in self._structures else ()
+            return bool(session.rows(any_row(qualified(table), [quoted(column) for column in key]), []))
+
+        return there
 
     def _tried(self, structure: Structure, rows: Any, untried: Collection[str]) -> TargetError | None:
         return refused(self._settings, structure, rows, untried)

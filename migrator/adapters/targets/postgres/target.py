@@ -16,7 +16,7 @@ from migrator.adapters.targets.postgres.mirror.keeper import PostgresMirrorKeepe
 from migrator.adapters.targets.postgres.reflect import catalog, reflect
 from migrator.adapters.targets.postgres.refusal import LOCK_NOT_AVAILABLE, Refusal
 from migrator.adapters.targets.postgres.rows import executor_staging as staged
-from migrator.adapters.targets.postgres.rows.merge import qualified
+from migrator.adapters.targets.postgres.rows.merge import qualified, quoted
 from migrator.adapters.targets.postgres.rows.prepared import Prepared, prepare
 from migrator.adapters.targets.postgres.rows.staging import StagingTables
 from migrator.adapters.targets.postgres.rows.triggers import triggers_of
@@ -24,7 +24,7 @@ from migrator.adapters.targets.postgres.rows.writer import BatchWriter, DirectLo
 from migrator.adapters.targets.postgres.session import Session
 from migrator.adapters.targets.postgres.settings import PostgresTarget
 from migrator.adapters.targets.postgres.structure import Structure
-from migrator.adapters.targets.shared.identities import as_text
+from migrator.adapters.targets.shared.identities import any_row, as_text
 from migrator.adapters.targets.shared.merging import MergingTarget
 from migrator.adapters.targets.shared.reflected import require_tables
 from migrator.adapters.targets.shared.refused import StatementRefused, check_once
@@ -158,8 +158,12 @@ class PostgresTargetWriter(MergingTarget[Session, Structure, Prepared, BatchWrit
         return [*found, *itertools.filterfalse(self._rows_there(session), kept)]
 
     def _rows_there(self, session: Session) -> Callable[[str], bool]:
-        place = self._settings.server.schema
-        return lambda name: bool(session.rows(f"SELECT 1 FROM {qualified(TableId(place, name))} LIMIT 1", []))
+        def there(name: str) -> bool:
+            table = TableId(self._settings.server.schema, name)
+            key = self._structures[table].table.key if table in self._structures else ()
+            return bool(session.rows(any_row(qualified(table), [quoted(column) for column in key]), []))
+
+        return there
 
     def _tried(self, structure: Structure, rows: Any, untried: Collection[str]) -> TargetError | None:
         return refused(self._settings, structure, rows, untried)

@@ -127,6 +127,19 @@ class Identities:
         return self._seen.get(table, "")
 
 
+def any_row(table: str, key: Sequence[str]) -> str:
+    """SQL that finds a row where there is one, from the end of the primary key.
+
+    Where old rows are deleted, a table and its key begin with what is left of them, which a server reads through.
+
+    Args:
+        table: quoted.
+        key: its columns, quoted; none: not known.
+    """
+    order = f" ORDER BY {', '.join(f'{column} DESC' for column in key)}" if key else ""
+    return f"SELECT 1 FROM {table}{order} LIMIT 1"
+
+
 def _replaced(tables: Sequence[str], where: str) -> TargetError:
     """Returns the error for tables that were replaced. ``where``: the target."""
     names = ", ".join(tables)
