@@ -32,6 +32,7 @@ from migrator.run.apply.unmapped import UnmappedRows, row_at_fault
 from transforms.analysis.plan import MappingPlan
 from transforms.casts import parsed, spark_type
 from transforms.cause import spark_cause
+from transforms.frames import computed_late
 from transforms.on_spark.one_job import OneJob, share
 from transforms.on_spark.pipeline import (
     SIDE,
@@ -363,7 +364,7 @@ class TransformJob:
 
     def _frames(self, plan: MappingPlan, tables: Mapping[str, pa.Table]) -> dict[str, DataFrame]:
         return {
-            name: arrow_frame(self._spark, self._conform(name, rows), plan.schemas[name])
+            name: computed_late(arrow_frame(self._spark, self._conform(name, rows), plan.schemas[name]))
             for name, rows in tables.items()
         }
 

@@ -23,6 +23,7 @@ from migrator.ports.eventlog import Batch
 from migrator.ports.target import TargetRows
 from migrator.run.apply.spark_jobs import SPARK_ERRORS, job_failed
 from transforms.analysis.plan import MappingPlan
+from transforms.frames import computed_late
 from transforms.on_spark.pipeline import arrow_frame, failing_row, map_rows
 
 _REASON = 500
@@ -167,7 +168,7 @@ class UnmappedRows:
         """Target keys of a row. Raises its error where they can't be mapped either, or are numbers of key maps."""
         if {name for name, _ in plan.target.surrogates} & {*plan.target.key}:
             raise failed.error
-        frame = arrow_frame(self._spark, failed.row, plan.schemas[failed.source])
+        frame = computed_late(arrow_frame(self._spark, failed.row, plan.schemas[failed.source]))
         names = [F.col(f"`{name.replace('`', '``')}`") for name in plan.target.key]
         try:
             keys = map_rows(self._spark, plan, {failed.source: frame}).select(*names).toArrow()

@@ -70,6 +70,8 @@ def test_rows_whose_mapping_fails_are_left_out_by_their_keys(
     ]
     left = without_unmapped(spark, mapped, aside, key, columns).orderBy("k")
     assert [row["v"] for row in left.collect()] == ["7", "8"]
+    nowhere = stored.selectExpr("string(k) k", "nullif(string(n), '2') n", "'1' v")
+    assert without_unmapped(spark, nowhere, aside, key, columns).where("n IS NULL").count() == 2
     refused = [replace(one, reason="too long") for one in aside]
     with pytest.raises(PySparkException, match="none"):
         without_unmapped(spark, mapped, refused, key, columns).collect()

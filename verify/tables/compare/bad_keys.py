@@ -71,7 +71,10 @@ def without_unmapped(
         return mapped
     keys = canonical_keys(spark, failing, key, columns)
     known = [row[0] for row in keys.select(_one_text(keys.columns)).distinct().collect()]
-    return mapped.where(~_one_text([f"`{name.replace('`', '``')}`" for name in key]).isin(known))
+    named = _one_text([f"`{name.replace('`', '``')}`" for name in key]).isin(known)
+    return mapped.where(
+        ~F.coalesce(named, F.lit(False))
+    )  # a key with NULL is none of theirs, and a row all the same
 
 
 def _one_text(names: Sequence[str]) -> Column:

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from migrator.config import project as configuration
 from migrator.errors import MappingError, TargetError
@@ -18,6 +20,7 @@ from scenarios.bench.orders.old_schema import create
 from tests.integration import run_project
 from tests.integration.run_project import Project, scenario_database
 from transforms.analysis.plan import MappingPlan
+from transforms.frames import computed_late
 from transforms.on_spark.pipeline import FailingRow, failing_row
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
@@ -48,6 +51,14 @@ HEARD = """
 def heard(talk):
     return talk.select((KEY).alias("id"), "words")
 """
+PLAIN = """
+
+@mapping.target("said", key="id")
+def said(talk):
+    key = (F.col("id") + F.lit(0)).cast("int").alias("id")
+    return talk.select(key, F.col("number").cast("int").alias("number"), "words")
+"""
+"""Without a function of Python's: Spark could compute whole rows in memory while it plans."""
 ROWS = 12
 """Few: to find one that fails takes as many Spark jobs as they can be halved, and some more."""
 BAD = ("number = 'none'", "number = '9999999999'", "number = '70000'", "words = 'mute'")
@@ -156,6 +167,39 @@ def test_more_than_may_be_stop_by_name(project: Project, monkeypatch: pytest.Mon
     with pytest.raises((MappingError, TargetError), match="bad_rows_per_table"):
         project.run_here()
     assert searches == ["talk", "talk"], "one for each row"
+
+
+@pytest.mark.parametrize(
+    "project", [WAYS[0], pytest.param(WAYS[1], marks=pytest.mark.slow)], indirect=True, ids=str
+)
+def test_rows_go_aside_where_a_mapping_has_casts_alone(
+    project: Project, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (project.config.parent / "mapping.py").write_text(HEAD + PLAIN)
+    project.old.execute(f"UPDATE talk SET {BAD[0]} WHERE id IN (2, 3)")
+    project.run_here()
+    assert set(aside(project)) == {2, 3}
+    assert counts(project, capfd, 1)["said"]["bad_rows"] == 2
+    project.old.execute("UPDATE talk SET number = '1' WHERE id = 2", "DELETE FROM talk WHERE id = 3")
+    project.old.execute(f"UPDATE talk SET {BAD[0]} WHERE id IN (4, 5)")
+    project.run_here()  # in one batch some are mended, or go, and others fail
+    assert set(aside(project)) == {4, 5}
+    assert project.new.query("SELECT id, number FROM said ORDER BY id") == [
+        (key, 1 if key == 2 else key) for key in (1, 2, *range(6, ROWS + 1))
+    ]
+
+
+def test_of_rows_in_memory_the_key_alone_is_mapped(spark: SparkSession) -> None:
+    """Without ``computed_late`` a column that fails fails the key as well."""
+    rows = spark.createDataFrame(pa.table({"id": [3], "number": ["none"]}))
+
+    def key_of(frame: DataFrame) -> pa.Table:
+        mapped = frame.select((F.col("id") + F.lit(1)).alias("id"), F.col("number").cast("int").alias("n"))
+        return mapped.select("id").toArrow()
+
+    assert key_of(computed_late(rows)).to_pylist() == [{"id": 4}]
+    with pytest.raises(PySparkException, match="none"):
+        key_of(rows)
 
 
 @pytest.mark.parametrize("project", WAYS[:1], indirect=True, ids=str)
