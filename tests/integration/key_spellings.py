@@ -73,6 +73,20 @@ POSTGRES = (
     ),
     Kind("digits", "text COLLATE ndkn", (("a1", "a01", "a001"), ("b2", "b02"), ("c",)), (_icu("ndkn", "und-u-kn"),)),
     Kind(
+        "case, not accents", "text COLLATE ndca",
+        (("resume", "RESUME", "Resume"), ("résumé", "RÉSUMÉ", "re\u0301sume\u0301"), ("toy", "Toy")),
+        (_icu("ndca", "und-u-ks-level2"),),
+    ),
+    Kind(
+        "punctuation and case", "varchar(20) COLLATE ndpc",
+        (("a-b", "AB", "A b", "a.B"), ("á-b", "ÁB"), ("cd", "C D"), ("e",)),
+        (_icu("ndpc", "und-u-ka-shifted-ks-level2"),),
+    ),
+    Kind(
+        "digits and case", "text COLLATE ndkc", (("a1", "A01", "a001"), ("a10", "A010"), ("b2", "B02"), ("c",)),
+        (_icu("ndkc", "und-u-kn-ks-level2"),),
+    ),
+    Kind(
         "forms", "text COLLATE ndnf", (("é", "e\u0301"), ("Å", "A\u030a", "\u212b"), ("x",)),
         (_icu("ndnf", "und"),),
     ),
