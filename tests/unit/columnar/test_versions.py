@@ -2,10 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 
-from migrator.columnar.versions import not_captured, with_nulls
-from migrator.model.table import Column, TableId
+from migrator.columnar.types import image_schema
+from migrator.columnar.versions import alike, not_captured, unite_images, with_nulls
+from migrator.model.table import Column, TableId, TableSchema
+
+K, V, W = (Column(name, "int32", name != "k", "int") for name in "kvw")
+OLDER = TableSchema(TableId("public", "t"), (K, V, W), ("k",))
+LARGER = replace(OLDER, columns=(K, replace(V, type="int64"), W))
+MOVED = replace(OLDER, columns=(W, K, V))
+
+
+def test_rows_are_alike_by_the_names_and_types_of_their_columns() -> None:
+    assert alike(MOVED, OLDER)
+    assert not alike(LARGER, OLDER)
+    assert not alike(OLDER, LARGER)
+    assert not alike(replace(OLDER, columns=(K, V)), OLDER)
+
+
+def test_a_column_whose_type_was_changed_is_in_no_united_rows() -> None:
+    def united(newest: TableSchema) -> tuple[str, ...]:
+        parts = [(one, image_schema(one).empty_table()) for one in (OLDER, newest)]
+        schema, _ = unite_images(parts)
+        return schema.names()
+
+    assert united(LARGER) == ("k", "w")
+    assert united(MOVED) == ("w", "k", "v")
 
 
 def test_added_columns_are_null_and_typed() -> None:
