@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from migrator.columnar.shown import shown
-from migrator.model.progress import BadRow, Checkpoint
+from migrator.model.progress import BadRow, Checkpoint, GrainName
 from migrator.model.target import TargetColumn, TargetTable
 
 _ROW_TEXT = 1000
@@ -77,6 +77,11 @@ class RowsOfTable(Protocol):
     @property
     def bad_rows(self) -> Sequence[BadRow]:
         """Rows that were taken out of these."""
+        ...
+
+    @property
+    def grains(self) -> Collection[GrainName]:
+        """Grains that were set aside until now, and are mapped again."""
         ...
 
 
@@ -171,7 +176,8 @@ class StillBad:
     """The rows that are set aside once a batch is applied, found while its rows pass.
 
     A batch that names a key, in whichever of its parts, has a later version of its row or deletes it: what was set
-    aside of that key is settled. It is bad again where it is among those taken out.
+    aside of that key is settled. It is bad again where it is among those taken out. A grain is settled where it is
+    mapped again.
 
     Args:
         held: those that were set aside until now.
@@ -191,6 +197,7 @@ class StillBad:
         self._came: set[tuple[str, tuple[str, ...], KeyText]] = set()
         self._named: dict[str, set[KeyText]] = {one.target: set() for one in held}
         self._emptied: set[str] = set()
+        self._mapped_again: set[tuple[str, GrainName]] = set()
         self.new: list[BadRow] = []
         for part in rows:
             self.see(part)
@@ -202,14 +209,15 @@ class StillBad:
             self._emptied.add(name)
         elif name in self._named:
             self._named[name] |= _named(rows)
+        self._mapped_again |= {(name, grain) for grain in rows.grains}
         for columns in self._parents.get(name, ()):
             self._came |= {(name, columns, _folded(values)) for values in _written(rows, columns)}
         self.taken(rows.bad_rows)
 
     def taken(self, rows: Sequence[BadRow]) -> None:
         """Takes note of rows that were taken out. Where a batch is written twice, what is taken out twice is one."""
-        again = {(one.target, one.key) for one in rows}
-        self.new = [one for one in self.new if (one.target, one.key) not in again] + list(rows)
+        again = {(one.target, one.columns, one.key) for one in rows}
+        self.new = [one for one in self.new if (one.target, one.columns, one.key) not in again] + list(rows)
 
     def passing(self, rows: Iterable[RowsT]) -> Iterator[RowsT]:
         """The same rows, each seen before it is given on."""
@@ -224,12 +232,15 @@ class StillBad:
 
     def found(self) -> tuple[BadRow, ...]:
         """Returns the rows that are set aside, as far as rows have passed: those of before, then the new ones."""
-        kept = [
-            one
-            for one in self._held
-            if one.target not in self._emptied and one.key not in self._named[one.target]
-        ]
+        kept = [one for one in self._held if not self._settled(one)]
         return _closed((*map(self._looked_at, kept), *self.new))
+
+    def _settled(self, one: BadRow) -> bool:
+        if one.target in self._emptied:
+            return True
+        if one.grain:
+            return (one.target, (one.columns, one.key)) in self._mapped_again
+        return one.key in self._named[one.target]
 
     def _looked_at(self, one: BadRow) -> BadRow:
         parent = one.parent

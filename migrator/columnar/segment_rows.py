@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from migrator.columnar.types import arrow_schema, image_schema
 from migrator.errors import EventLogError
@@ -25,3 +28,11 @@ def check_layout(schema: TableSchema, kind: FileKind, rows: pa.Table) -> None:
             cause=f"{rows.schema.to_string()!r} instead of {expected.to_string()!r}",
             remedy="this is a defect of the migrator: please report it with this message",
         )
+
+
+def row_groups(*paths: str) -> Iterator[pa.Table]:
+    """The rows of Parquet files, a row group at a time."""
+    for path in paths:
+        file = pq.ParquetFile(path)
+        for number in range(file.num_row_groups):
+            yield file.read_row_group(number)

@@ -119,23 +119,26 @@ class Parent:
         return tuple(key[columns.index(name)] for name in self.columns) == self.key
 
 
+GrainName = tuple[tuple[str, ...], tuple[str, ...]]
+"""A grain of a joined target: its columns as ``table.column``, and their values as text."""
 UNMAPPED = "the mapping fails: "
 """The beginning of the reason of a row that is set aside because its mapping fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A target row that was set aside: the target refused it, and has no row of its key.
+    """A target row that was set aside: the target refused it, and has no row of its key. Or a joined target's grain.
 
     Attributes:
         target: name of the target table.
-        columns, key: its key's columns and their values, as text.
+        columns, key: its key's columns and their values, as text; of a grain as ``GrainName``.
         position: token of the place in the source's log with whose batch it was refused.
         segment: last segment of that batch.
         reason: the target's words.
         row: the mapped row as text; the end of a long one is left out.
         dropped: why an operator accepted that it isn't migrated; empty: nobody did.
         parent: the row that it waits for; None where it was refused for what it holds.
+        grain: whether it stands for all rows of a grain, on which the mapping fails; ``row`` is of the source then.
     """
 
     target: str
@@ -147,6 +150,7 @@ class BadRow:
     row: str
     dropped: str = ""
     parent: Parent | None = None
+    grain: bool = False
 
     @property
     def unmapped(self) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from migrator.model.progress import Filling
+from migrator.model.progress import BadRow, Filling
 from migrator.model.reach import Reach
 from migrator.model.table import TableSchema
 from migrator.model.target import TargetTable
@@ -109,7 +109,12 @@ ALL_NUMBERS = 2**63 - 1
 
 
 class Mirror(Protocol):
-    """The mirror inside a batch's transaction, its own rows moved already. One thread uses it."""
+    """The mirror inside a batch's transaction, its own rows moved already. One thread uses it.
+
+    ``aside``: the rows and grains that the ledger names as set aside, read under its lock.
+    """
+
+    aside: Sequence[BadRow]
 
     def filled(self) -> frozenset[tuple[str, str]]:
         """Name and digest of the joined targets that are in step with the mirror."""

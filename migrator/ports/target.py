@@ -11,7 +11,7 @@ from migrator.model.finding import Finding
 from migrator.model.fit import Rule
 from migrator.model.grants import NOTHING_BESIDE, Beside
 from migrator.model.ledger import Ledger
-from migrator.model.progress import BadRow, Checkpoint, Parent
+from migrator.model.progress import BadRow, Checkpoint, GrainName, Parent
 from migrator.model.segment import Link
 from migrator.model.target import TargetTable
 from migrator.ports.mirror import JoinedTarget, Mirror, MirrorRows
@@ -62,6 +62,8 @@ class TargetRows:
             table points at them.
         emptied: whether every row that the table has when the batch begins vanishes first.
         bad_rows: rows that were taken out of these because the target refuses them; their keys are among ``before``.
+            Of a joined target also grains that were taken out, as the mapping fails on them.
+        grains: those of a joined target that were set aside until now, and are mapped again.
     """
 
     table: TargetTable
@@ -73,6 +75,7 @@ class TargetRows:
     doubted: Any | None = None
     emptied: bool = False
     bad_rows: tuple[BadRow, ...] = ()
+    grains: frozenset[GrainName] = frozenset()
 
     def brings_rows(self) -> bool:
         """Tells whether rows are written; those of dumps count, whoever stages them."""

@@ -476,7 +476,8 @@ class Migration:
         grained = {name: plan for name, plan in found.items() if plan.kind is MappingKind.GRAIN}
         joined = None
         if grained:
-            manner = Manner(limits.slice_grains, parts.changes_only, parts.kept.prove)
+            most = limits.bad_rows_per_table if limits.bad_rows == SET_ASIDE else None
+            manner = Manner(limits.slice_grains, parts.changes_only, parts.kept.prove, most)
             joined = JoinedJob(spark, grained, by_name, slots, manner, say, parts.step)
             parts.target.prepare_mirror(joined.targets)
         row_wise = {name: plan for name, plan in found.items() if name not in grained}

@@ -63,6 +63,7 @@ POINTS: Mapping[str, str] = MappingProxyType(
         "target.mirrored": "the batch's rows are in the mirror, joined targets are about to be mapped",
         "joined.mapped": "a joined target was mapped from the whole mirror, none of its rows is written",
         "joined.filled": "all rows of a joined target are written, with the batch's other rows still to come",
+        "joined.aside": "grains on which a mapping fails were found; the others come next (bad_rows = set_aside)",
         "fill.mapped": "a piece of a joined target was mapped, none of its rows is written",
         "fill.committed": "the apply loop knows that a piece of the joined targets is in the target",
         "target.loaded": "the batch's rows are loaded (staging, or straight into the table), not merged",

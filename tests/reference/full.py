@@ -83,6 +83,7 @@ LEDGER = Checkpoint(
             "test data",
             Parent("part", ("id",), ("3",), True),
         ),
+        BadRow("total", ("basket.id",), ("4",), "0/7", 42, "the mapping fails: no", "id=4", grain=True),
     ),
     remaps=(Remap("item", "item_migrator_next", Phase.FILLING),),
 )

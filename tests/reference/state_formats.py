@@ -195,6 +195,7 @@ def _ledger() -> Iterator[str]:
         "without_rows": "those that had none. Of others nothing is known",
         "parents": "of rows set aside that wait for another one: their target and key, that row's table, columns and"
         " values, and whether it came",
+        "grains": "those of `bad_rows` that are grains of joined targets: target, columns of the source, values",
     }
     yield from ("### Checkpoint of a ledger", "", "A [checkpoint](#checkpoint), and:", "")
     known = frozenset(Checkpoint.__dataclass_fields__)

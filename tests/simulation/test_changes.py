@@ -48,6 +48,7 @@ NOT_CROSSED = {
     "target.begun": AS_MERGED,
     "target.loaded": AS_MERGED,
     "target.moved": AS_MERGED,
+    "joined.aside": "in the batch's transaction, which is rolled back; the next process looks for the grains again",
     "target.orphaned": "in the batch's transaction, which is rolled back; the next process tries the batch again",
     "target.refused": "the transaction is rolled back; the next process tries the batch as a whole again",
     "target.unknown": "the COMMIT came or didn't: it leaves what target.committed or target.merged leaves",

@@ -31,7 +31,8 @@ def rows() -> None:
 def set_aside(config: Path, tables: tuple[str, ...], as_json: bool) -> None:
     """List the rows that are set aside: key, place in the log, reason and mapped row.
 
-    The target has no row of these keys.
+    The target has no row of these keys. A grain stands for all rows that a joined target would have of it; the row
+    shown is of the source.
     """
     found = [one for one in bad_rows(configuration.load(config)) if not tables or one.target in tables]
     if as_json:
@@ -119,7 +120,7 @@ def lines_of(one: BadRow) -> list[str]:
     came = one.parent is not None and one.parent.came
     said += "; the row that it waits for came: it can be tried again" if came else ""
     return [
-        f"{one.target} {on_terminal(one.key_text())}: at {one.position}{said}",
+        f"{one.target} {'grain ' if one.grain else ''}{on_terminal(one.key_text())}: at {one.position}{said}",
         f"    reason: {on_terminal(one.reason)}",
         f"    row: {on_terminal(one.row)}",
     ]

@@ -69,7 +69,8 @@ def _filling_from_json(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _bad_rows_to_json(checkpoint: Checkpoint) -> dict[str, Any]:
-    """Nothing where no row is set aside. Parents are apart: versions before them read the rest."""
+    """Nothing where no row is set aside. Parents are apart, and which are grains: versions before them read the
+    rest."""
     if not checkpoint.bad_rows:
         return {}
     waiting = [(one, one.parent) for one in checkpoint.bad_rows if one.parent is not None]
@@ -77,8 +78,10 @@ def _bad_rows_to_json(checkpoint: Checkpoint) -> dict[str, Any]:
         [one.target, list(one.key), parent.target, list(parent.columns), list(parent.key), parent.came]
         for one, parent in waiting
     ]
+    grains = [[one.target, list(one.columns), list(one.key)] for one in checkpoint.bad_rows if one.grain]
     return {
         **({"parents": parents} if parents else {}),
+        **({"grains": grains} if grains else {}),
         "bad_rows": [
             [
                 *(one.target, list(one.columns), list(one.key)),
@@ -97,11 +100,19 @@ def _bad_rows_from_json(document: Mapping[str, Any]) -> dict[str, Any]:
         (target, tuple(key)): Parent(parent, tuple(columns), tuple(values), came)
         for target, key, parent, columns, values, came in document.get("parents", ())
     }
+    grains = {(target, tuple(columns), tuple(key)) for target, columns, key in document.get("grains", ())}
     found = (
-        replace(BadRow(target, tuple(columns), tuple(key), *rest), parent=parents.get((target, tuple(key))))
+        BadRow(target, tuple(columns), tuple(key), *rest)
         for target, columns, key, *rest in document["bad_rows"]
     )
-    return {"bad_rows": tuple(found)}
+    return {
+        "bad_rows": tuple(
+            replace(one, grain=True)
+            if (one.target, one.columns, one.key) in grains
+            else replace(one, parent=parents.get((one.target, one.key)))
+            for one in found
+        )
+    }
 
 
 def _remaps_to_json(checkpoint: Checkpoint) -> dict[str, Any]:

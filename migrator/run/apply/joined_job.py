@@ -15,17 +15,15 @@ ledger's position, and others have none.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from migrator.errors import CORRECTED_MAPPING, MappingError
 from migrator.model.progress import Checkpoint, Filling
 from migrator.model.reach import Reach, entangled, united
 from migrator.model.table import TableId
@@ -34,18 +32,17 @@ from migrator.ports.eventlog import Batch, NetDelta
 from migrator.ports.mirror import JoinedTarget, Mirror, MirrorRows, Sides
 from migrator.ports.target import TargetRows
 from migrator.run.apply.difference import difference
-from migrator.run.apply.joined_sides import Begun, Collected, JoinedSides, conform
+from migrator.run.apply.grains_aside import GrainsAside
+from migrator.run.apply.joined_sides import Begun, Collected, JoinedSides
 from migrator.run.apply.joined_values import JoinedValues
+from migrator.run.apply.joined_whole import Filler, WholeMirror, fresh_folder
 from migrator.run.apply.sliced import Change, sliced
 from migrator.run.steps import Step, no_step
 from transforms.analysis.grain_numbers import numbered
 from transforms.analysis.kept import Prove, proved
 from transforms.analysis.plan import MappingPlan
 from transforms.declared_grain import grain_tables
-from transforms.frames import file_uri
-from transforms.on_spark.pipeline import SIDE, map_rows, parquet_frame
-
-_PART_ROWS = 50_000
+from transforms.on_spark.pipeline import SIDE
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +53,13 @@ class Manner:
         slice_grains: grains that are read and mapped at a time.
         changes_only: whether the targets have their rows already: once the mirror is whole they are in step.
         prove: raises where a plan isn't the function's, before a first row is mapped by it.
+        most_aside: how many grains of a target may be set aside at a time; None: the mapping may fail on none.
     """
 
     slice_grains: int
     changes_only: bool = False
     prove: Prove = proved
+    most_aside: int | None = None
 
 
 class JoinedJob:
@@ -103,6 +102,8 @@ class JoinedJob:
         self._values = JoinedValues(spark, tuple(plans.values()), folder / "values")
         self._sides = JoinedSides(spark, plans, folder, manner.prove)
         self.jobs = self._sides.jobs
+        self._aside = GrainsAside(spark, plans, self.jobs, manner.most_aside, lambda name: self._step(name))
+        self._whole = WholeMirror(spark, plans, folder, self.jobs, self._values)
         self._mirrored = {s.id: s for target in self.targets for s in target.sources.values()}
         self.filling: tuple[Filling, ...] = ()
 
@@ -145,6 +146,7 @@ class JoinedJob:
         Raises ``MappingError`` when a mapping fails; whatever the mirror raises.
         """
         self.jobs.settle()  # those of a transaction that failed still read the slots that are filled now
+        self._aside.begin()
         touched = {table.name for table in batch.tables()}
         followed = {*mirror.filled(), *mirror.covering()}
         begun: list[Begun] = []
@@ -159,11 +161,11 @@ class JoinedJob:
                             begun += self._sides.start([found])
             elif _dumped(target, batch.checkpoint):
                 if self._changes_only:
-                    self._prepare(target, mirror)
+                    self._whole.prepare(target, mirror)
                     mirror.mark_filled(target)
                 elif self._in_pieces(target, mirror):
-                    self._prepare(target, mirror)
-                    mirror.begin_pieces(target)
+                    self._whole.prepare(target, mirror)
+                    yield from self._begin_pieces(target, mirror)
                 else:
                     yield from self._fill(target, mirror)
         begun += self._sides.start(few)
@@ -181,7 +183,7 @@ class JoinedJob:
                 if touched & set(target.sources):
                     self._renumbered(target, mirror)
             elif self._changes_only and _dumped(target, batch.checkpoint):
-                self._prepare(target, mirror)
+                self._whole.prepare(target, mirror)
                 mirror.mark_filled(target)
         self.filling = self._under_way(mirror)
         return iter(())
@@ -200,15 +202,18 @@ class JoinedJob:
         self._renumbered(target, mirror)
         if not mirror.trace(target):
             return []
-        slices = mirror.slices(target, self._slice_grains)
+        slices = (self._aside.tried(target, mirror, one) for one in mirror.slices(target, self._slice_grains))
         return [self._sides.collected(target, plan, next(slices), slices)]
 
     def _finish(self, begun: Begun, mirror: Mirror) -> Iterator[TargetRows]:
+        return self._aside.noting(begun.first.target, self._changed(begun, mirror))
+
+    def _changed(self, begun: Begun, mirror: Mirror) -> Iterator[TargetRows]:
         changes = self._changes(begun, mirror)
         first, more = next(changes)
         if more:
             parts = chain([first], (change for change, _ in changes))
-            yield from sliced(begun.first.target, parts, self._fresh_folder("slices"), self._say)
+            yield from sliced(begun.first.target, parts, fresh_folder(self._folder, "slices"), self._say)
         else:
             yield TargetRows(begun.first.target.table, None, *first)
 
@@ -218,9 +223,15 @@ class JoinedJob:
         While Spark maps a slice, the server collects the next one and the caller does something with the last.
         """
         plan, sides, job, running = begun.first.plan, begun.first.sides, begun.job, begun.running
+        target = begun.first.target
+
+        def again(some: Sides) -> pa.Table:
+            return self.jobs.run(plan, self._sides.put(plan, some), mirror.stay)
+
         while True:
             following = next(begun.first.slices, None)
-            change = self._judged(plan, sides, self.jobs.awaited(plan, job, running, mirror.stay))
+            result = partial(self.jobs.awaited, plan, job, running, mirror.stay)
+            change = self._judged(plan, sides, self._aside.awaited(target, mirror, sides, result, again))
             if following is None:
                 yield change, False
                 return
@@ -254,20 +265,13 @@ class JoinedJob:
             and mirror.is_empty(target.table)
         )
 
-    def _prepare(self, target: JoinedTarget, mirror: Mirror) -> None:
-        """Computes what the mirror lacks for the target beside rows."""
-        plan = self._plans[target.table.id.name]
-        folder = self._fresh_folder("filling")
-        if self._values.computed(plan) or not all(reach.grain for reach in target.reaches):
-            self._revalued(target, mirror, self._whole(target, mirror, folder), folder)
-        shutil.rmtree(folder, ignore_errors=True)
-
     def piece(self, mirror: Mirror) -> Iterator[TargetRows]:
         """The rows of the next grains of every target that is being filled, all mapped side by side.
 
         Together they have no more grains than one slice has. Raises as ``map``.
         """
         self.jobs.settle()
+        self._aside.begin()
         covering = mirror.covering()
         targets = [one for one in self.targets if (one.table.id.name, one.digest()) in covering]
         begun: list[Begun] = []
@@ -275,6 +279,7 @@ class JoinedJob:
         for target in targets:
             plan = self._plans[target.table.id.name]
             sides = mirror.piece(target, max(1, self._slice_grains // len(targets)))
+            sides = self._aside.tried(target, mirror, sides)
             found = self._sides.collected(target, plan, sides, iter(()))
             if found.few:
                 few.append(found)
@@ -287,108 +292,31 @@ class JoinedJob:
             yield from mapped
         self.filling = self._under_way(mirror)
 
+    def _begin_pieces(self, target: JoinedTarget, mirror: Mirror) -> Iterator[TargetRows]:
+        """Gives no rows; what is set aside of the target is tried with its piece."""
+        self._aside.tried_all(target, mirror)
+        mirror.begin_pieces(target)
+        return self._aside.noting(target, ())
+
+    def _fill(self, target: JoinedTarget, mirror: Mirror) -> Iterator[TargetRows]:
+        """Maps the whole mirror at once."""
+        plan = self._plans[target.table.id.name]
+        self._sides.prove(plan)
+        self._say(f"filling {target.table.id.name} from the mirror")
+        filler = Filler(self._whole, self._aside, target, mirror, self._step)
+        if filler.mapped() is None:  # an empty target, whose grains at fault are looked for piece by piece
+            yield from self._begin_pieces(target, mirror)
+        else:
+            yield from self._aside.noting(target, filler.rows())
+            mirror.mark_filled(target)
+            self._step("joined.filled")
+        filler.close()
+        self._say("")
+
     def _under_way(self, mirror: Mirror) -> tuple[Filling, ...]:
         covering = mirror.covering()
         found = (covering.get((target.table.id.name, target.digest())) for target in self.targets)
         return tuple(covered.filling for covered in found if covered is not None)
-
-    def _fill(self, target: JoinedTarget, mirror: Mirror) -> Iterator[TargetRows]:
-        """Maps the whole mirror at once, through files: neither side of it has to fit into memory."""
-        plan = self._plans[target.table.id.name]
-        self._sides.prove(plan)
-        self._say(f"filling {target.table.id.name} from the mirror")
-        folder = self._fresh_folder("filling")
-        frames = self._whole(target, mirror, folder)
-        self._revalued(target, mirror, frames, folder)
-        mapped = map_rows(self._spark, plan, frames)
-        rows = self._through_files(plan, mirror, mapped, folder / "mapped")
-        self._step("joined.mapped")
-        self._refuse_doubles(plan, mirror, folder / "mapped")
-        empty = mirror.is_empty(target.table)
-        none = True
-        for part in rows:
-            none = False
-            yield TargetRows(
-                target.table, part if empty else None, None, None if empty else part, False, not empty
-            )
-        if none and not empty:
-            nothing = map_rows(self._spark, plan, {}).limit(0).toArrow()
-            yield TargetRows(target.table, None, None, nothing, False, replaces=True)
-        mirror.mark_filled(target)
-        self._step("joined.filled")
-        shutil.rmtree(folder, ignore_errors=True)
-        self._say("")
-
-    def _whole(self, target: JoinedTarget, mirror: Mirror, folder: Path) -> dict[str, DataFrame]:
-        """The whole mirrored tables of a target, by name, through files."""
-        plan = self._plans[target.table.id.name]
-        return {
-            name: parquet_frame(self._spark, self._stored(plan, mirror, name, folder), plan.schemas[name])
-            for name in target.sources
-        }
-
-    def _revalued(
-        self, target: JoinedTarget, mirror: Mirror, frames: Mapping[str, DataFrame], folder: Path
-    ) -> None:
-        """Stores computed values and the numbers of computed grains anew."""
-        plan = self._plans[target.table.id.name]
-        for schema, columns, hashes in self._values.whole(plan, frames):
-            parts = self._through_files(plan, mirror, hashes, folder / f"values of {schema.id.name}")
-            mirror.revalue(self._mirrored[schema.id], columns, parts)
-        for reach in target.reaches:
-            if not reach.grain:
-                numbers = numbered(plan.target, reach, frames)
-                mirror.number_all(reach, self._through_files(plan, mirror, numbers, folder / "numbers"))
-
-    def _stored(self, plan: MappingPlan, mirror: Mirror, name: str, folder: Path) -> list[Path]:
-        """A mirrored table as a file."""
-        path = folder / f"source-{sorted(plan.schemas).index(name)}.parquet"
-        writer: pq.ParquetWriter | None = None
-        for part in mirror.whole(self._mirrored[plan.schemas[name].id]):
-            rows = conform(plan, name, part)
-            writer = writer or pq.ParquetWriter(path, rows.schema)
-            writer.write_table(rows)
-        if writer is None:
-            return []
-        writer.close()
-        return [path]
-
-    def _through_files(
-        self, plan: MappingPlan, mirror: Mirror, rows: DataFrame, folder: Path
-    ) -> Iterator[pa.Table]:
-        """Rows of any number, in parts; the job runs now."""
-        self.jobs.run(plan, lambda: rows.write.mode("overwrite").parquet(file_uri(folder)), mirror.stay)
-
-        def parts() -> Iterator[pa.Table]:
-            for path in sorted(folder.glob("*.parquet")):
-                for batch in pq.ParquetFile(path).iter_batches(_PART_ROWS):
-                    yield pa.Table.from_batches([batch])
-
-        return parts()
-
-    def _refuse_doubles(self, plan: MappingPlan, mirror: Mirror, folder: Path) -> None:
-        if not any(folder.glob("*.parquet")):
-            return
-        rows = self._spark.read.option("__globPaths__", "false").parquet(file_uri(folder))
-        key = list(plan.target.key)
-        doubles = rows.groupBy(*key).count().where("count > 1").limit(1)
-        twice = self.jobs.run(plan, doubles.toArrow, mirror.stay).to_pylist()
-        if twice:
-            text = ", ".join(f"{name}={twice[0][name]!r}" for name in key)
-            raise MappingError(
-                f"the mapping of target table {plan.target.name!r} returned two rows for key {text}",
-                where=plan.target.where(),
-                cause="a target row must come from one grain, else the last one would win by chance",
-                remedy=f"correct the mapping or its key, then start again: nothing was written{CORRECTED_MAPPING}",
-            )
-
-    # -- both
-
-    def _fresh_folder(self, name: str) -> Path:
-        folder = self._folder / name
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        return folder
 
 
 def _dumped(target: JoinedTarget, checkpoint: Checkpoint) -> bool:

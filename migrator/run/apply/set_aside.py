@@ -6,7 +6,8 @@ records of the rows set aside go with the batch into the ledger. So every commit
 of one source state, without exactly the keys that the same ledger names.
 
 Rows of joined targets are mapped inside the transaction. Those that were refused are taken out of what the next try
-maps: the mirror stands where it stood, so it maps the same rows.
+maps: the mirror stands where it stood, so it maps the same rows. Grains on which their mapping fails are out of it
+already (``grains_aside``), and come with their records.
 
 A row whose foreign key points at a row that isn't there, such as one set aside, goes aside as well, and leaves its
 own children behind: the target finds them when all else is written, also those that no batch names. Once the row
@@ -142,15 +143,7 @@ class AsideTarget(PassedOn):
         """Raises ``TargetError`` where more rows couldn't be mapped than may go aside."""
         for part in rows:
             if part.bad_rows:
-                last = part.bad_rows[-1]
-                refusal = RowRefused(
-                    "a row can't be mapped",
-                    table=str(part.table.id),
-                    key=last.key,
-                    cause=last.reason,
-                    remedy="correct the rows in the source, or the mapping",
-                )
-                self._check_room(part.table.id.name, refusal, StillBad(self._held, rows))
+                self._check_room(part.table.id.name, _not_mapped(part), StillBad(self._held, rows))
 
     def _orphaned(self, orphans: Sequence[Orphan]) -> tuple[BadRow, ...]:
         """The records of rows of one table that the target takes out. Raises ``TargetError`` where more go aside than
@@ -187,7 +180,10 @@ class AsideTarget(PassedOn):
                     if without is not None:
                         part = without
                         missing.pop((table, key), None)
+                part = _placed(part, self._place)
                 still.see(part)
+                if any(one.grain for one in part.bad_rows):
+                    self._check_room(part.table.id.name, _not_mapped(part), still)
                 yield part
             for refusal in missing.values():
                 raise refusal
@@ -213,6 +209,29 @@ class AsideTarget(PassedOn):
                     cause=f"the last one: {refusal.cause}",
                     remedy=f"{refusal.remedy}; or let more rows be set aside: [apply] {setting}",
                 ) from refusal
+
+
+def _placed(rows: TargetRows, place: _Place) -> TargetRows:
+    """Rows of a joined target, whose records of grains say where in the log their batch is."""
+    if not any(one.grain for one in rows.bad_rows):
+        return rows
+    at = tuple(
+        replace(one, position=place.position, segment=place.segment) if one.grain else one
+        for one in rows.bad_rows
+    )
+    return replace(rows, bad_rows=at)
+
+
+def _not_mapped(rows: TargetRows) -> RowRefused:
+    """The last of the rows that couldn't be mapped, as if the target had refused it."""
+    last = rows.bad_rows[-1]
+    return RowRefused(
+        "a row can't be mapped",
+        table=str(rows.table.id),
+        key=last.key,
+        cause=last.reason,
+        remedy="correct the rows in the source, or the mapping",
+    )
 
 
 def _take_out(refused: Refused, refusal: RowRefused, joined: Joined | None) -> None:

@@ -56,6 +56,10 @@ class SparkJobs:
         self._submitted.append(running)
         return running
 
+    def once(self, job: Job, stay: Callable[[], None]) -> pa.Table:
+        """A job's result, without a second try. Raises what Spark raises."""
+        return _result(self.submit(job), stay)
+
     def run(self, plan: MappingPlan, job: Job, stay: Callable[[], None]) -> pa.Table:
         """A job's result; as ``awaited``."""
         return self.awaited(plan, job, self.submit(job), stay)

@@ -80,11 +80,21 @@ class RepairStep:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Keys of one target table that are to be repaired, as text, in the order of ``columns``."""
+    """Keys of one target table that are to be repaired, as text, in the order of ``columns``.
+
+    Without columns they are of a joined target, and name grains, too: it is derived anew as a whole.
+    """
 
     target: str
     columns: tuple[str, ...]
     keys: tuple[tuple[str, ...], ...]
+
+    def ordered(self, key: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+        """Returns the keys in the order of a table's key."""
+        if not self.columns:
+            return self.keys
+        places = [self.columns.index(name) for name in key]
+        return tuple(tuple(one[place] for place in places) for one in self.keys)
 
 
 def repair_steps(parts: Parts, wanted: Sequence[Wanted], exact_texts: bool) -> list[RepairStep]:
@@ -107,9 +117,8 @@ def repair_steps(parts: Parts, wanted: Sequence[Wanted], exact_texts: bool) -> l
     for name in children_first(asked, targets):
         table_keys = asked[name]
         table, plan = tables[table_keys.target], found[table_keys.target]
-        places = [table_keys.columns.index(name) for name in table.key]
-        keys = tuple(tuple(key[place] for place in places) for key in table_keys.keys)
         sources = [by_name[name] for name in plan.target.sources]
+        keys = table_keys.ordered(table.key)
         if plan.kind is MappingKind.GRAIN:
             steps.append(_remapped(parts, table, keys, sources))
             continue
@@ -143,7 +152,12 @@ def wanted_of(rows: Sequence[BadRow]) -> list[Wanted]:
     for one in rows:
         by_target.setdefault(one.target, []).append(one)
     return [
-        Wanted(name, found[0].columns, tuple(one.key for one in found)) for name, found in by_target.items()
+        Wanted(
+            name,
+            () if any(one.grain for one in found) else found[0].columns,
+            tuple(one.key for one in found),
+        )
+        for name, found in by_target.items()
     ]
 
 

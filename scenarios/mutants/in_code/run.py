@@ -20,6 +20,11 @@ _STRUCTURE = (
 )
 
 _ASIDE = ("tests/unit/run/apply/test_set_aside.py",)
+_GRAINS = (
+    "tests/unit/run/apply/test_grains_in_the_ledger.py",
+    "tests/unit/columnar/test_grains.py",
+    "tests/unit/run/apply/test_halving.py",
+)
 
 _KEPT = ("tests/unit/transforms/test_kept.py",)
 
@@ -54,9 +59,9 @@ RUN = (
     ),
     *mutants_of(
         "migrator/columnar/bad_rows.py", _ASIDE,
-        ("a later version that fits leaves the record", "one.key not in self._named[one.target]", "True"),
+        ("a later version that fits leaves the record", "one.key in self._named[one.target]", "False"),
         ("a delete leaves the record", "parts = (here(rows.chunk), rows.before, rows.after,", "parts = (here(rows.chunk), None, rows.after,"),
-        ("a table that is emptied keeps its records", "one.target not in self._emptied and", "True and"),
+        ("a table that is emptied keeps its records", "if one.target in self._emptied:", "if False:"),
         ("rows of a target that left the mapping stay aside", "if targets is None or one.target in targets", "if True"),
         ("rows that wait for each other wait for ever", "if one.parent is not None and (one.target, one.key) in waiting", "if False"),
         ("a text that may stand for another value names a row", "if kind is None or text is None or _NULL in text:", "if text is None:"),
@@ -69,6 +74,28 @@ RUN = (
         ("NULL in a key looks like a text", "_NULL if text is None else text", '"" if text is None else text'),
         ("a key of bytes is told by its ends", "None if value is None else value.hex()", "None if value is None else value[:8].hex()"),
         ("other rows go with the bad one", "kept[list(places)] = False", "kept[list(places)[0] :] = False"),
+    ),
+    *mutants_of(
+        "migrator/columnar/bad_rows.py", _GRAINS[:1],
+        ("a grain that is mapped again keeps its record", "(one.target, (one.columns, one.key)) in self._mapped_again", "False"),
+        ("a row of a grain's name settles the grain", "if one.grain:", "if False:"),
+    ),
+    *mutants_of(
+        "migrator/run/apply/set_aside.py", _GRAINS[:1],
+        ("a grain's record has no place", "part = _placed(part, self._place)", "pass"),
+        ("any number of grains goes aside", "if any(one.grain for one in part.bad_rows):", "if False:"),
+    ),
+    *mutants_of(
+        "migrator/columnar/grains.py", _GRAINS[1:2],
+        ("no value is a text", "NULL_TEXT if null else text for text, null", "text for text, null"),
+        ("a row goes with the grain of others", "one is not None and one in values", "one is not None"),
+        ("numbers of two types never link", "_plain(text) if number else text for text, number", "text for text, number"),
+        ("a hierarchy's grains are told apart", "plain and not floats and not entangled(self._reaches)", "plain and not floats"),
+    ),
+    *mutants_of(
+        "migrator/run/apply/halving.py", _GRAINS[2:],
+        ("what fails for all is looked for one by one", "while waiting and len(found) <= most:", "while waiting:"),
+        ("one half is never looked at", "[items[half:], items[:half]]", "[items[:half]]"),
     ),
     *mutants_of(
         "migrator/adapters/memory/target.py", _ASIDE,

@@ -66,7 +66,7 @@ def without_unmapped(
         key: the target's key.
         columns: columns of ``mapped``.
     """
-    failing = [one for one in bad_rows if one.unmapped]
+    failing = [one for one in bad_rows if one.unmapped and not one.grain]
     if not failing:
         return mapped
     keys = canonical_keys(spark, failing, key, columns)

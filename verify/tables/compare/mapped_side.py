@@ -18,6 +18,7 @@ from transforms.frames import file_uri
 from transforms.on_spark.pipeline import parquet_frame
 from transforms.registry import TargetMapping
 from verify.readers.snapshot import SourceSnapshot, SourceTable, TargetColumnText, TargetRowsText
+from verify.tables.compare.bad_grains import Linked, without_grains
 from verify.tables.compare.bad_keys import without_unmapped
 from verify.tables.compare.compare import Shape, Sides, place
 from verify.tables.compare.normalise import mapped_text, target_text
@@ -78,15 +79,21 @@ def canonical_sides(
     snapshot: SourceSnapshot,
     rows: TargetRowsText,
     bad_rows: Sequence[BadRow] = (),
+    source: Linked | None = None,
 ) -> tuple[Sides, list[TargetColumnText]]:
     """Returns both sides, to be compared, and the target columns compared. So far only the user's function has run.
 
-    Of ``bad_rows``, which the ledger names as set aside, those that the mapping fails on aren't mapped.
+    Of ``bad_rows``, which the ledger names as set aside, those that the mapping fails on aren't mapped;
+    ``source`` gives the foreign keys by which rows of grains may be linked.
 
     Raises ``VerifyError`` naming the mapping when the function can't be called on these tables.
     """
     with mapping_failure(target):
-        frame, filled = mapped_frame(target, source_frames(spark, target, snapshot.tables), rows.columns)
+        schemas = {name: snapshot.tables[name].schema for name in target.sources}
+        frames = without_grains(
+            spark, target, source_frames(spark, target, snapshot.tables), schemas, bad_rows, source
+        )
+        frame, filled = mapped_frame(target, frames, rows.columns)
         shape = Shape(tuple(c.name for c in filled), target.key)
         mapped = without_unmapped(spark, _texts(frame, filled), bad_rows, target.key, filled)
         return Sides(mapped, _canonical_target(spark, rows, filled), shape), filled

@@ -321,7 +321,9 @@ class LiveComparison:
             sides = stored_sides(self.spark(), reads.mapped, rows, table.columns, table.shape)
         else:
             aside = table.set_aside(reads.still)
-            sides, table.columns = canonical_sides(self.spark(), table.target, reads.source, rows, aside)
+            sides, table.columns = canonical_sides(
+                self.spark(), table.target, reads.source, rows, aside, self.source
+            )
             table.uncompared = tuple(c.name for c in rows.columns if c not in table.columns)
         with mapping_failure(table.target):
             comparison = compare(sides.mapped, sides.target, sides.shape, directory, only=table.aside)

@@ -328,9 +328,10 @@ class TableProgress:
     def missing_bad_rows(self) -> int:
         """Counts the keys settled as missing whose rows are set aside."""
         differing = self.differing()
-        if differing is None or self.shape is None or not self.bad_rows:
+        rows = [one for one in self.bad_rows if not one.grain]  # of grains nothing was mapped
+        if differing is None or self.shape is None or not rows:
             return 0
-        wanted = canonical_keys(differing.sparkSession, self.bad_rows, self.shape.key, self.columns)
+        wanted = canonical_keys(differing.sparkSession, rows, self.shape.key, self.columns)
         missing = differing.where(F.col(STATUS) == MISSING)
         return named_by(missing, key_names(self.shape), wanted).count()
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from migrator.adapters.targets.shared.mirror.coverage import NUMBERS, Coverage
 from migrator.adapters.targets.shared.mirror.followed import deciding
@@ -15,6 +14,8 @@ from migrator.adapters.targets.shared.mirror.mirrored import Mirrored
 from migrator.adapters.targets.shared.mirror.reach_sql import ReachSql
 from migrator.adapters.targets.shared.mirror.store import MirrorStore
 from migrator.columnar.compared import compared
+from migrator.columnar.segment_rows import row_groups
+from migrator.model.progress import BadRow
 from migrator.model.reach import Reach, entangled
 from migrator.model.table import TableId, TableSchema
 from migrator.model.target import TargetTable
@@ -28,6 +29,8 @@ _PIECE_ROWS = 500_000
 
 class BatchMirror:
     """Implements ``ports.mirror.Mirror`` over the open transaction of a ``MirrorStore``."""
+
+    aside: Sequence[BadRow] = ()
 
     def __init__(self, store: MirrorStore):
         self._store = store
@@ -98,7 +101,7 @@ class BatchMirror:
             rows.chunks
             and not changes
             and not follow
-            and store.load_directly(table, _row_groups(*rows.chunks))
+            and store.load_directly(table, row_groups(*rows.chunks))
         ):
             return
         keys = table.places(table.key)
@@ -108,7 +111,7 @@ class BatchMirror:
             gone=store.scratch(f"gone {rows.schema.id}", table.typed(table.key), keys),
             before=kept,
         )
-        for part in _row_groups(*rows.chunks):
+        for part in row_groups(*rows.chunks):
             store.load(table.staged, table, part, table.columns, chunk=True)
         if rows.after is not None and rows.after.num_rows:
             store.load(table.staged, table, rows.after, table.columns, chunk=False)
@@ -391,10 +394,3 @@ def _every(table: Mirrored) -> str:
 
 def _number(rows: list[tuple[object, ...]]) -> int:
     return int(str(rows[0][0]))
-
-
-def _row_groups(*paths: str) -> Iterator[pa.Table]:
-    for path in paths:
-        file = pq.ParquetFile(path)
-        for number in range(file.num_row_groups):
-            yield file.read_row_group(number)
