@@ -200,6 +200,7 @@ class GrainsAside:
             frames = {
                 name: arrow_frame(self._spark, conform(plan, name, rows), plan.schemas[name])
                 for name, rows in tables.items()
+                if rows.num_rows
             }
             with named_jvm_end():  # else a grain would be blamed
                 return map_rows(self._spark, plan, frames).toArrow()

@@ -130,7 +130,9 @@ class WholeMirror:
     def again(self, plan: MappingPlan, mirror: Mirror, sides: Sides) -> pa.Table:
         """The target rows of some source rows in memory."""
         frames = {
-            name: arrow_frame(self._spark, rows, plan.schemas[name]) for name, rows in sides.after.items()
+            name: arrow_frame(self._spark, rows, plan.schemas[name])
+            for name, rows in sides.after.items()
+            if rows.num_rows
         }
         return self._jobs.run(plan, self.mapped(plan, frames).toArrow, mirror.stay)
 

@@ -119,7 +119,7 @@ def changes(drawn: random.Random, baskets: int = 12) -> list[str]:
             )
         )
     key = drawn.randint(1, baskets)
-    exists = f"SELECT {key}, 'good' WHERE NOT EXISTS (SELECT 1 FROM basket WHERE id = {key})"
+    exists = f"SELECT {key}, 'good' FROM (SELECT 1 AS one) d WHERE NOT EXISTS (SELECT 1 FROM basket WHERE id = {key})"
     return [*found, f"INSERT INTO basket {exists}", "DELETE FROM line WHERE no > 1000"]
 
 

@@ -12,7 +12,6 @@ from pyspark.sql import SparkSession
 
 from migrator.errors import RequestError
 from tests.integration.joined.failing_grains import WAYS, all_good, aside, changes, holds, make
-from tests.integration.joined.test_joined_bench import transact
 from tests.integration.run_project import Project
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
@@ -43,13 +42,10 @@ def counts(project: Project, capfd: pytest.CaptureFixture[str], code: int) -> di
 def test_failing_grains_from_the_first_dump_to_the_hand_over(
     project: Project, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    transact(
-        project,
-        [
-            "UPDATE basket SET note = 'raise' WHERE id = 3",
-            "UPDATE basket SET note = 'nokey' WHERE id = 4",
-            "UPDATE line SET amount = 'none' WHERE basket_id = 5 AND no = 0",
-        ],
+    project.old.execute(
+        "UPDATE basket SET note = 'raise' WHERE id = 3",
+        "UPDATE basket SET note = 'nokey' WHERE id = 4",
+        "UPDATE line SET amount = 'none' WHERE basket_id = 5 AND no = 0",
     )
     project.run_here()
     assert holds(project) == 3
@@ -111,8 +107,8 @@ def test_children_of_a_grain_follow_it(project: Project) -> None:
 def test_killed_at_any_point_exactly_the_grains_that_fail_are_aside(project: Project) -> None:
     drawn, killed = random.Random(7), 0
     for point in ("joined.aside", "target.merged", "joined.aside", "target.moved", "target.committed"):
-        transact(project, changes(drawn, BASKETS))
-        transact(project, [f"UPDATE basket SET note = 'raise' WHERE id = {drawn.randint(1, BASKETS)}"])
+        project.old.execute(*changes(drawn, BASKETS))
+        project.old.execute(f"UPDATE basket SET note = 'raise' WHERE id = {drawn.randint(1, BASKETS)}")
         process = project.process("run", "--until", "caught-up", crash_at=point)
         output, _ = process.communicate(timeout=240)
         assert process.returncode in (0, -signal.SIGKILL), output
