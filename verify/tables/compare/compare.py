@@ -68,7 +68,7 @@ class Counts:
     """Keys by outcome; ``compared`` is their sum without ``set_aside`` (not settled).
 
     ``bad_rows``: keys without a row in the target, which the ledger names because the target refused their rows;
-    they are none of the ``missing``.
+    they are none of the ``missing``. Grains that the ledger names are counted with them, each as one.
     """
 
     compared: int = 0
