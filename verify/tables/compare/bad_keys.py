@@ -14,6 +14,8 @@ from migrator.model.progress import BadRow
 from verify.readers.snapshot import TargetColumnText
 from verify.tables.compare.normalise import mapped_text
 
+_FILTER_ABOVE = "spark.sql.optimizer.avoidDoubleFilterEval"
+
 
 def canonical_keys(
     spark: SparkSession, rows: Sequence[BadRow], key: Sequence[str], columns: Sequence[TargetColumnText]
@@ -57,7 +59,8 @@ def without_unmapped(
     """Mapped rows but those whose mapping fails, which the run has set aside by their keys.
 
     The keys are looked at first, and the other columns are only computed of rows that are left: Spark moves a filter
-    (no join) below the projection of a function that returns the same whenever it gets the same.
+    (no join) below the projection of a function that returns the same whenever it gets the same. Where the key takes
+    long to compute (patterns, functions) it does so only if told to, for it computes the key twice then.
 
     Args:
         spark: a running session.
@@ -69,6 +72,7 @@ def without_unmapped(
     failing = [one for one in bad_rows if one.unmapped and not one.grain]
     if not failing:
         return mapped
+    spark.conf.set(_FILTER_ABOVE, "false")
     keys = canonical_keys(spark, failing, key, columns)
     known = [row[0] for row in keys.select(_one_text(keys.columns)).distinct().collect()]
     named = _one_text([f"`{name.replace('`', '``')}`" for name in key]).isin(known)
