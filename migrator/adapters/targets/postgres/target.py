@@ -47,9 +47,12 @@ _END_OLDER_SESSIONS = (
     " AND application_name = $1::text AND pid <> pg_backend_pid() AND pid = ANY(ARRAY("
     " SELECT l.pid FROM pg_locks l WHERE l.relation = 'migrator.ledger'::regclass AND l.granted))"
 )
+# A partitioned table has no file; TRUNCATE of it gives all partitions others.
 _COLUMNS_NOW = (
     "SELECT c.relname::text, a.attname::text, pg_catalog.format_type(a.atttypid, a.atttypmod),"
-    " pg_catalog.concat(c.oid::text, ' ', pg_catalog.pg_relation_filenode(c.oid)::text)"
+    " pg_catalog.concat(c.oid::text, ' ', CASE WHEN c.relkind = 'p' THEN (SELECT"
+    " pg_catalog.min(pg_catalog.pg_relation_filenode(i.inhrelid)) FROM pg_catalog.pg_inherits i"
+    " WHERE i.inhparent = c.oid) ELSE pg_catalog.pg_relation_filenode(c.oid) END::text)"
     " FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid"
     " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
     " WHERE a.attnum > 0 AND NOT a.attisdropped AND n.nspname = $1::text AND c.relname IN "

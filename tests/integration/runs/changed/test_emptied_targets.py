@@ -160,6 +160,25 @@ def test_one_that_is_truncated_while_we_run_gets_no_row_until_it_gets_all(projec
 
 
 @pytest.mark.parametrize("project", ["new_pg"], indirect=True)
+def test_a_partitioned_one_is_told_by_the_files_of_its_partitions(project: Project) -> None:
+    """The control: one that loses a partition goes on."""
+    project.new.execute(
+        "DROP TABLE late",
+        "CREATE TABLE late (id bigint PRIMARY KEY, customer bigint) PARTITION BY RANGE (id)",
+        "CREATE TABLE early PARTITION OF late FOR VALUES FROM (-9) TO (0)",
+        "CREATE TABLE first PARTITION OF late FOR VALUES FROM (0) TO (50)",
+        "CREATE TABLE others PARTITION OF late FOR VALUES FROM (50) TO (9000)",
+    )
+
+    meddled(project, lambda made: made.new.execute("DROP TABLE early"))
+    assert right(project)
+    assert project.command("dump", "start", "--table", "orders") == 0
+    with pytest.raises(TargetError, match=WHILE_WE_RUN):
+        meddled(project, truncated)
+    assert project.new.query("SELECT count(*) FROM late") == [(0,)]
+
+
+@pytest.mark.parametrize("project", ["new_pg"], indirect=True)
 def test_one_whose_file_is_written_anew_goes_on(project: Project) -> None:
     """The control: VACUUM FULL gives another file, too, and leaves the rows."""
 
