@@ -85,6 +85,10 @@ class Signals:
 
     def _unwound(self) -> None:
         if not self._over.wait(_UNWIND_S):
+            with suppress(OSError):
+                os.write(
+                    2, b"interrupted\n"
+                )  # the main thread, which else says so, waits in a library's code
             self._end(INTERRUPTED)
 
     def _terminal_is_gone(self) -> None:

@@ -62,7 +62,10 @@ def child(told: str, work: str, tmp_path: Path) -> subprocess.Popen[str]:
     """A process that listens, once it does."""
     script = tmp_path / "listens.py"
     script.write_text(_IN_THE_FOREGROUND + _HEARD.format(told=told, work=work))
-    process = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
+    with (tmp_path / "stderr").open("w") as errors:
+        process = subprocess.Popen(
+            [sys.executable, str(script)], stdout=subprocess.PIPE, stderr=errors, text=True
+        )
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     return process
@@ -124,6 +127,8 @@ def test_what_does_not_unwind_in_time_is_ended(tmp_path: Path) -> None:
     process = child("signals._UNWIND_S = 0.1", _IN_A_LIBRARY, tmp_path)
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == INTERRUPTED
+    said = (tmp_path / "stderr").read_text()
+    assert said == "interrupted\n", "whoever interrupts it sees that it was heard"
 
 
 def test_a_process_that_ignores_hangups_goes_on_ignoring_them(tmp_path: Path) -> None:
