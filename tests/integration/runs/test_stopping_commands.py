@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from tests.integration.cutover.led import record_of
 from tests.integration.cutover.two_way import made
 from tests.integration.run_project import Project, scenario_database
 from tests.integration.runs.changed.test_late_targets import JOINED, MADE, mapped
-from tests.integration.runs.test_stopping import Started, awaited, started, waits
+from tests.integration.runs.test_stopping import Started, awaited, sparks, started, waits
 from tests.servers import Database
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
@@ -25,7 +26,9 @@ pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
 ON_SPARK = {
     "verify": ["verify", "--wait", "60"],
     "repair": ["repair", "--apply", "--wait", "60"],
+    "check": ["check"],
 }
+Tell = Callable[[Started], None]
 
 
 @pytest.fixture
@@ -36,6 +39,10 @@ def project(tmp_path: Path, old_pg: Database, new_pg: Database) -> Project:
     mapped(begun, JOINED)
     begun.run_here()
     return begun
+
+
+def ctrl_c(command: Started) -> None:
+    command.type(b"\x03")
 
 
 def group(command: Started) -> None:
@@ -56,6 +63,15 @@ def interrupted(command: Started, whole: list[int], within_s: float) -> str:
     assert "Fatal" not in said
     awaited(lambda: not any(map(alive, whole)), "something that it started outlives it")
     return said
+
+
+@pytest.mark.parametrize(("name", "tell"), [("repair", ctrl_c), ("check", group), ("verify", group)])
+def test_while_spark_starts(project: Project, name: str, tell: Tell) -> None:
+    with started(project, *ON_SPARK[name], terminal=tell is ctrl_c) as command:
+        awaited(lambda: any(map(sparks, command.everything())), "Spark's JVM never starts")
+        whole = command.everything()
+        tell(command)
+        assert "interrupted" in interrupted(command, whole, 90)
 
 
 @pytest.mark.parametrize(("name", "twice"), [("verify", False), ("repair", True)])
