@@ -60,9 +60,9 @@ def worth(basket, line, thing):
 
 @mapping.target("plain", key="id", grain="basket.id", links=["line.basket_id = basket.id"])
 def plain(basket, line):
-    counted = line.groupBy("basket_id").agg(F.count("*").alias("lines"))
+    counted = line.groupBy("basket_id").agg(F.count("*").alias("parts"))
     return basket.join(counted, basket.id == counted.basket_id, "left").select(
-        "id", F.coalesce("lines", F.lit(0)).alias("lines")
+        "id", F.coalesce("parts", F.lit(0)).alias("parts")
     )
 """
 NOTES = ("good", "good", "good", "good", "nokey", "twice", "raise")
@@ -95,7 +95,7 @@ def make(folder: Path, old: Database, new: Database, baskets: int = 12) -> Proje
     new.execute(
         "CREATE TABLE total (id int PRIMARY KEY, names varchar(20), number int NOT NULL)",
         "CREATE TABLE worth (id int PRIMARY KEY, worth int)",
-        "CREATE TABLE plain (id int PRIMARY KEY, lines int NOT NULL)",
+        "CREATE TABLE plain (id int PRIMARY KEY, parts int NOT NULL)",
     )
     (project.config.parent / "mapping.py").write_text(MAPPING)
     project.config.write_text(project.config.read_text() + '\n[apply]\nbad_rows = "set_aside"\n')
