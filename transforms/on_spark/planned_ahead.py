@@ -19,7 +19,7 @@ from migrator.errors import MigratorError
 
 PlannedT = TypeVar("PlannedT")
 _REST_S = 2.0
-"""Both a batch's mapping and a plan take a core, and a JVM that has just started compiles on the other."""
+"""Seconds of rest: a batch's mapping takes a core, and a JVM that has just started compiles on the other."""
 
 
 class PlannedAhead(Mapping[str, PlannedT]):
