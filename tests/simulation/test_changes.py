@@ -196,7 +196,7 @@ def test_every_point_of_kill_meets_edited_mappings(point: str, seeds: int) -> No
             lambda applied, book, plans, late, mapped: carry_over(None, book, plans, late),
         ),
         Patch(carried, "_compared", lambda before, now, plans: {}),
-        Patch(carried, "_replaced", lambda before, now, joined, late: set()),
+        Patch(carried, "_replaced", lambda before, now, joined, late, alone: set()),
         Patch(Shared, "holds_rows", lambda self, name: False),
         Patch(carried, "asked_for", lambda applied, book, tables: dict.fromkeys(tables, "")),
     ],
