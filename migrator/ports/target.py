@@ -81,6 +81,14 @@ class TargetRows:
         """Tells whether rows are written; those of dumps count, whoever stages them."""
         return any(rows is not None and rows.num_rows > 0 for rows in (self.chunk, self.after))
 
+    def leaves_rows(self) -> bool:
+        """Tells whether the table has rows for sure once these are written: changes of the same batch may delete what
+        a dump brings."""
+        chunk, before, after = (
+            rows is not None and rows.num_rows > 0 for rows in (self.chunk, self.before, self.after)
+        )
+        return after or (chunk and not before)
+
 
 @dataclass(frozen=True, slots=True)
 class Orphan:

@@ -191,7 +191,7 @@ def _ledger() -> Iterator[str]:
         "identities": "per target which table it is (PostgreSQL: its number; MySQL, MariaDB: when it was made), and"
         " which the ledger is",
         "written": "targets that rows were written to",
-        "holding": "row-wise targets that had rows after the last batch that wrote into them",
+        "holding": "targets that had rows after the last batch that wrote into them",
         "without_rows": "those that had none. Of others nothing is known",
         "parents": "of rows set aside that wait for another one: their target and key, that row's table, columns and"
         " values, and whether it came",

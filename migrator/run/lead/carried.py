@@ -110,12 +110,12 @@ def carry_over(
     compared, alone = _compared(applied.mapped or (), mapped, plans), late.alone()
     replaced = _replaced(applied.mapped or (), mapped, joined, late, alone)
     differs = {name for name, found in compared.items() if found.others}
-    empty = emptied(applied.mapped or (), pairs.keys() - joined, late.holds_rows) if alone else set()
+    empty = emptied(applied.mapped or (), pairs, late.holds_rows) if alone else set()
     anew = (replaced | differs | empty) - late.accepted
     fed, awaited = _so_far(applied, book(), anew)
     begun = {dump.table for dump in applied.dumps if dump.done or dump.chunks}
     missing = [pair for pair in every if pair not in fed and pair not in awaited]
-    unasked = _unasked(late, joined & anew - replaced)
+    unasked = _unasked(late, joined & differs & anew - replaced)
     incomplete, refilled = [], []
     for name in sorted({name for name, _ in missing} - {MIRROR}):
         needed = sorted(set(pairs[name]) & begun)
@@ -133,13 +133,13 @@ def carry_over(
         awaited |= {(name, table): request for table, request in asked.items()}
     if incomplete:
         raise refusal(incomplete)
-    _go_on(late, compared, replaced, empty, refilled)
+    warned = _go_on(late, compared, replaced, empty, refilled)
     waits = {pair: request for pair, request in awaited.items() if pair in every}
     return Carried(
         tuple(sorted(pair for pair in every if pair not in waits)),
         tuple(sorted((name, table, request) for (name, table), request in waits.items())),
         _written_so_far(applied.mapped or (), mapped, anew, empty, alone),
-        _warnings(compared, {*_otherwise(applied.mapped or (), mapped, joined)} - replaced),
+        (*warned, *_warnings(compared, {*_otherwise(applied.mapped or (), mapped, joined)} - replaced)),
     )
 
 
@@ -186,21 +186,26 @@ def _go_on(
     replaced: set[str],
     empty: set[str],
     refilled: Sequence[str],
-) -> None:
+) -> tuple[str, ...]:
     """Has joined targets filled anew, and keeps in the history which other mappings the run goes on with, and in what
-    they differ."""
+    they differ. Returns warnings of targets that somebody emptied."""
     for name in refilled:
         late.forget_filled(name)
     for name, found in sorted(compared.items()):
         if name in late.accepted and (found.words or name in replaced | empty):
             why = Why.REPLACED if name in replaced else Why.EMPTIED
             late.keep("accept", f"{name}: {found.said() or why.value}")
-        elif name in refilled and found.others:
-            late.keep("derive anew", f"{name}: {found.said()}")
+        elif name in refilled and (found.others or name in empty - replaced):
+            late.keep("derive anew", f"{name}: {found.said() if found.others else Why.EMPTIED.value}")
         elif found.words and found.doubt:
             late.keep("uncompared", _doubtful(name, found))
         elif found.words:
             late.keep("mapping", f"{name}: {found.said()}")
+    return tuple(
+        f"somebody emptied {name} (TRUNCATE, or DELETE of all rows): it is derived anew from the mirror"
+        for name in refilled
+        if name in empty - replaced
+    )
 
 
 def _doubtful(name: str, found: Differing) -> str:

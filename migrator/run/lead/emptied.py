@@ -13,14 +13,14 @@ from migrator.model.progress import Mapped
 
 
 def emptied(
-    before: Iterable[Mapped], row_wise: Collection[str], holds_rows: Callable[[str], bool]
+    before: Iterable[Mapped], targets: Collection[str], holds_rows: Callable[[str], bool]
 ) -> set[str]:
     """Returns the targets that are empty, though the last batch of each left rows in it.
 
     Args:
         before: what the ledger says of each target.
-        row_wise: the targets that are no joined ones.
+        targets: those of the mapping as it is now.
         holds_rows: tells whether a target has any row.
     """
-    asked = sorted(one.target for one in before if one.holds and one.target in row_wise)
+    asked = sorted(one.target for one in before if one.holds and one.target in targets)
     return {name for name in asked if not holds_rows(name)}

@@ -9,7 +9,12 @@ from __future__ import annotations
 from scenarios.mutants.in_code.change import mutants_of
 
 _PLAN = ("tests/integration/transforms/test_transforms_plan.py",)
-_CARRIED = ("tests/unit/model/test_carried.py", "tests/unit/model/test_carried_made_again.py")
+_CARRIED = (
+    "tests/unit/model/test_carried.py",
+    "tests/unit/model/test_carried_made_again.py",
+    "tests/unit/model/test_carried_emptied.py",
+    "tests/unit/model/test_emptied_joined.py",
+)
 _REMAPPING = ("tests/unit/run/lead/test_remapping.py",)
 _BESIDES = ("tests/integration/targets/test_besides.py",)
 _DIFFERING = ("tests/integration/transforms/test_differing.py",)
@@ -52,10 +57,30 @@ MAPPING = (
         ("what can't be compared is silent", "if before and after and not parts:", "if not content or not parts or doubt:"),
     ),
     *mutants_of(
+        "migrator/run/lead/emptied.py", _CARRIED,
+        ("what was left empty is looked for too", "if one.holds and one.target", "if one.target"),
+    ),
+    *mutants_of(
+        "migrator/ports/target.py", _CARRIED,
+        ("dump rows that the same batch deletes are left", "(chunk and not before)", "chunk"),
+    ),
+    *mutants_of(
+        "migrator/adapters/targets/shared/identities.py", _CARRIED,
+        ("each batch looks", "(self._looked_at if self._tell_truncate else set())", "set()"),
+        ("a truncated table gets rows", "(self._looked_at if self._tell_truncate else set())", "self._looked_at"),
+        ("rows of joined targets pass unseen", " | self._passed\n", "\n"),
+        ("what passed in vain counts on", "        self._passed = {}\n        names", "        names"),
+        ("users' own changes are taken for a loss", "        if batch.echo:\n            return set()", ""),
+        ("joined targets are looked at that a batch leaves alone", "if moved & {table.id for table in one.sources.values()}", "if True"),
+        ("a piece is held against what the start has found", "batch.checkpoint.filling} if self._led else set()", "batch.checkpoint.filling}"),
+    ),
+    *mutants_of(
         "migrator/run/lead/carried.py", _CARRIED,
         ("only one target is refused", "            incomplete.append(Incomplete(name, why, tuple(needed), said))\n", "            raise refusal([Incomplete(name, why, tuple(needed), said)])\n"),
         ("joined rows are replaced unasked", "        if name in unasked:\n", "        if False:\n"),
-        ("a joined target that was made again waits for a word", "_unasked(late, joined & anew - replaced)", "_unasked(late, joined & anew)"),
+        ("a joined target that was made again waits for a word", "_unasked(late, joined & differs & anew - replaced)", "_unasked(late, joined & differs & anew)"),
+        ("a joined target that was emptied waits for a word", "_unasked(late, joined & differs & anew - replaced)", "_unasked(late, joined & anew - replaced)"),
+        ("a joined target that was emptied is derived anew unsaid", "(found.others or name in empty - replaced)", "found.others"),
         ("rows that are there are no reason to stop", "(not beside and (holds or not joins)):", "(not beside and not joins):"),
         ("rows of another mapping are read again unasked", "(not beside and (holds or not joins)):", "(not beside and holds):"),
         ("a target that joins gets changes only", "        late.begin(name, needed)\n", "        pass\n"),

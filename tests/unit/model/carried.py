@@ -79,9 +79,9 @@ class Target:
     def apply(self, batch: TargetBatch, come: set[str], gone: str = "") -> None:
         """What a target's writer does with the ledger: of a new leader each time."""
         identities = Identities()
-        identities.begun(batch, self.checkpoint, self.rows.__contains__, "target")
+        identities.begun(batch, self.checkpoint, self.rows.intersection, "target")
         self.rows = (self.rows | come) - {gone}
-        mapped = identities.holding(batch, (), self.rows.__contains__)
+        mapped = identities.holding(batch, (), self.rows.intersection)
         self.checkpoint = replace(batch.checkpoint, mapped=mapped)
 
     def make_again(self, name: str) -> None:

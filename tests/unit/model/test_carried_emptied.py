@@ -99,10 +99,10 @@ def test_a_target_that_is_emptied_behind_the_start_is_told_by_the_first_batch_fo
     )
     identities, rows = Identities(), {"a"}
     with pytest.raises(TargetError, match="replaced while we run: b"):
-        identities.begun(batch, target.checkpoint, rows.__contains__, "target")
-    identities.begun(batch, target.checkpoint, {"b"}.__contains__, "target")
+        identities.begun(batch, target.checkpoint, rows.intersection, "target")
+    identities.begun(batch, target.checkpoint, {"b"}.intersection, "target")
     identities.wrote(batch)
-    identities.begun(batch, target.checkpoint, rows.__contains__, "target")
+    identities.begun(batch, target.checkpoint, rows.intersection, "target")
     assert identities.among_holding(["a", "b", "c"]) == ["a", "b"]
 
 
@@ -113,8 +113,8 @@ def test_what_a_batch_brought_and_went_aside_as_a_whole_is_asked_about() -> None
         TargetBatch(1, replace(DUMPED, fed=None, mapped=None), (brought("a"),))
     )
     identities = Identities()
-    identities.begun(batch, target.checkpoint, target.rows.__contains__, "target")
-    mapped = identities.holding(batch, {"a", "b"}, {"a"}.__contains__)
+    identities.begun(batch, target.checkpoint, target.rows.intersection, "target")
+    mapped = identities.holding(batch, {"a", "b"}, {"a"}.intersection)
     assert {one.target: one.holds for one in mapped or () if one.target != "j"} == {"a": True, "b": False}
 
 
@@ -146,8 +146,40 @@ def test_a_target_that_is_empty_rightly_may_be_written_anew_by_the_server() -> N
     target.begin(**EVERY)
 
 
-def test_joined_targets_are_not_asked_about() -> None:
-    """Rows of joined ones are made in the target."""
+def test_a_joined_target_that_was_emptied_is_derived_anew() -> None:
+    target = begun()
+    target.filled.add("j")
+    target.rows.discard("j")
+    target.run(empty=True, **EVERY)
+    assert target.forgotten == ["j"]
+    assert target.kept == [("derive anew", "j: emptied by somebody else")]
+    assert [one for one in target.warnings if "somebody emptied j" in one]
+    target.run(empty=True, **EVERY)
+    assert target.forgotten == ["j"], "what is being filled isn't forgotten again"
+    target.run(**EVERY)
+    removed(target, "j")
+    target.run(empty=True, **EVERY)
+    assert target.forgotten == ["j"], "the control: the last batch took its rows away"
+
+
+def test_a_joined_target_that_was_emptied_and_mapped_otherwise_waits_for_an_operator() -> None:
+    target = begun()
+    target.filled.add("j")
+    target.rows.discard("j")
+    target.mapped["j"] = "2"
+    assert "migrator remap j" in target.refuses("j", **EVERY)
+    assert target.forgotten == []
+
+
+def test_a_joined_target_that_is_to_be_empty_is_accepted() -> None:
+    target = begun()
+    target.rows.discard("j")
+    target.accepted = frozenset("j")
+    target.run(empty=True, **EVERY)
+    assert (target.kept, target.forgotten) == ([("accept", "j: emptied by somebody else")], [])
+
+
+def test_targets_that_are_not_mapped_any_more_are_not_asked_about() -> None:
     before = [Mapped(name, "new", "", holds=True) for name in "abj"]
     asked: list[str] = []
 

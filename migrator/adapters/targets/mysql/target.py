@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -21,7 +20,7 @@ from migrator.adapters.targets.mysql.rows.writer import BatchWriter
 from migrator.adapters.targets.mysql.session import Session
 from migrator.adapters.targets.mysql.settings import MysqlTarget
 from migrator.adapters.targets.mysql.structure import Structure
-from migrator.adapters.targets.shared.identities import any_row
+from migrator.adapters.targets.shared.identities import WithRows, any_row
 from migrator.adapters.targets.shared.merging import MergingTarget
 from migrator.adapters.targets.shared.reflected import require_tables
 from migrator.adapters.targets.shared.refused import StatementRefused, check_once
@@ -61,6 +60,8 @@ class MysqlTargetWriter(MergingTarget[Session, Structure, Prepared, BatchWriter]
 
     All writing goes through one session; ``preflight`` and ``tables`` use short ones of their own.
     """
+
+    _identities_tell_truncate = False
 
     def __init__(self, settings: MysqlTarget, step: Callable[[str], None] = lambda name: None):
         super().__init__(settings, LEDGER, step)
@@ -121,14 +122,16 @@ class MysqlTargetWriter(MergingTarget[Session, Structure, Prepared, BatchWriter]
     def _replaced(self, session: Session, tables: Sequence[str]) -> list[str]:
         """An ALTER moves the time at which a table was made, too; but it leaves the rows."""
         session.run("ROLLBACK")
-        kept = self._identities.among_holding(tables)
-        return list(itertools.filterfalse(self._rows_there(session), kept))
+        return self._identities.emptied(tables, self._rows_there(session))
 
-    def _rows_there(self, session: Session) -> Callable[[str], bool]:
-        def there(name: str) -> bool:
+    def _rows_there(self, session: Session) -> WithRows:
+        def named(name: str) -> tuple[str, list[str]]:
             table = TableId(self._settings.server.database, name)
             key = self._structures[table].table.key if table in self._structures else ()
-            return bool(session.rows(any_row(qualified(table), [quoted(column) for column in key]), []))
+            return qualified(table), [quoted(column) for column in key]
+
+        def there(names: Sequence[str]) -> set[str]:
+            return {names[place] for (place,) in session.rows(any_row([named(name) for name in names]), [])}
 
         return there
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -24,7 +23,7 @@ from migrator.adapters.targets.postgres.rows.writer import BatchWriter, DirectLo
 from migrator.adapters.targets.postgres.session import Session
 from migrator.adapters.targets.postgres.settings import PostgresTarget
 from migrator.adapters.targets.postgres.structure import Structure
-from migrator.adapters.targets.shared.identities import any_row, as_text
+from migrator.adapters.targets.shared.identities import WithRows, any_row, as_text
 from migrator.adapters.targets.shared.merging import MergingTarget
 from migrator.adapters.targets.shared.reflected import require_tables
 from migrator.adapters.targets.shared.refused import StatementRefused, check_once
@@ -157,14 +156,17 @@ class PostgresTargetWriter(MergingTarget[Session, Structure, Prepared, BatchWrit
         now = {as_text(table): as_text(number) for table, _, _, number in columns}
         of_table = {name: (now.get(name, ""), self._identities.seen(name)) for name in tables}
         found = [name for name, (a, b) in of_table.items() if a.partition(" ")[0] != b.partition(" ")[0]]
-        kept = self._identities.among_holding(sorted(set(tables) - {*found}))
-        return [*found, *itertools.filterfalse(self._rows_there(session), kept)]
+        same = sorted(set(tables) - {*found})
+        return [*found, *self._identities.emptied(same, self._rows_there(session))]
 
-    def _rows_there(self, session: Session) -> Callable[[str], bool]:
-        def there(name: str) -> bool:
+    def _rows_there(self, session: Session) -> WithRows:
+        def named(name: str) -> tuple[str, list[str]]:
             table = TableId(self._settings.server.schema, name)
             key = self._structures[table].table.key if table in self._structures else ()
-            return bool(session.rows(any_row(qualified(table), [quoted(column) for column in key]), []))
+            return qualified(table), [quoted(column) for column in key]
+
+        def there(names: Sequence[str]) -> set[str]:
+            return {names[place] for (place,) in session.rows(any_row([named(name) for name in names]), [])}
 
         return there
 

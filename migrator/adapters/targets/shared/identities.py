@@ -5,18 +5,24 @@ and VACUUM FULL. MySQL and MariaDB tell when a table was made; an ALTER moves th
 rows, and had some, is surely another one or was emptied.
 
 Which tables have rows the ledger says. A leader's first batch for a table looks whether it still has some: what
-somebody did since the start has no identity of before to be compared with. A batch that brings a table rows leaves
-it with some; after any other one the table is looked at, in the batch's transaction.
+somebody did since the start has no identity of before to be compared with. On MySQL and MariaDB, where no identity
+tells a TRUNCATE, each batch does, in its transaction: until the COMMIT nobody truncates what was read there. A batch
+that brings a table rows leaves it with some; after any other one the table is looked at, in the batch's transaction.
+Rows of joined targets are mapped inside of it, so that they are seen as they pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from migrator.errors import TargetError
 from migrator.model.progress import Checkpoint, Mapped
-from migrator.ports.target import TargetBatch
+from migrator.ports.mirror import JoinedTarget
+from migrator.ports.target import TargetBatch, TargetRows
+
+WithRows = Callable[[Sequence[str]], Collection[str]]
+"""Returns, in the same transaction, those of some tables that have rows."""
 
 
 class MadeAnew(Exception):
@@ -32,9 +38,16 @@ class MadeAnew(Exception):
 
 
 class Identities:
-    """The identities of target tables, as the batches of a run see them."""
+    """The identities of target tables, as the batches of a run see them.
 
-    def __init__(self) -> None:
+    Args:
+        tell_truncate: whether a table's identity changes where somebody truncates it. If not, each batch looks.
+    """
+
+    def __init__(self, tell_truncate: bool = True) -> None:
+        self._tell_truncate = tell_truncate
+        self._joined: tuple[JoinedTarget, ...] = ()
+        self._passed: dict[str, bool] = {}
         self._seen: dict[str, str] = {}
         self._held: dict[str, bool | None] = {}
         self._led = False
@@ -50,29 +63,58 @@ class Identities:
         if others:
             raise MadeAnew(sorted(others))
 
-    def begun(
-        self, batch: TargetBatch, ledger: Checkpoint | None, has_rows: Callable[[str], bool], where: str
-    ) -> None:
-        """Looks at the tables that this leader hasn't written into yet, before a batch does.
+    def joined(self, targets: Iterable[JoinedTarget]) -> None:
+        """Takes note of the joined targets; which of them a batch may write into its mirrored rows tell."""
+        self._joined = tuple(targets)
+
+    def begun(self, batch: TargetBatch, ledger: Checkpoint | None, with_rows: WithRows, where: str) -> None:
+        """Looks at the tables that this leader hasn't written into yet, before a batch does; or at all of it.
 
         Args:
             batch: what is about to be written. A leader's first one says what it goes by: a start may know better
                 than the ledger.
             ledger: what the ledger says, in the same transaction.
-            has_rows: tells, in the same transaction, whether a table has any.
+            with_rows: asked once, if at all.
             where: the target, for messages.
 
         Raises ``TargetError`` for tables that somebody has emptied.
         """
         known = ledger if self._led and ledger is not None else batch.checkpoint
         self._held = {one.target: one.holds for one in known.mapped or ()}
-        names = {rows.table.id.name for rows in batch.rows} - self._looked_at
-        empty = [name for name in self.among_holding(sorted(names)) if not has_rows(name)]
-        if empty:
+        self._passed = {}
+        names = self._written(batch) - (self._looked_at if self._tell_truncate else set())
+        if empty := self.emptied(sorted(names), with_rows):
             raise _replaced(empty, where)
 
+    def seen_passing(self, batch: TargetBatch) -> TargetBatch:
+        """The same batch, whose joined rows are seen when they come. Of one table there may be several parts."""
+        joined = batch.joined
+        if joined is None:
+            return batch
+        return replace(batch, joined=lambda mirror: self._passing(joined(mirror)))
+
+    def _passing(self, parts: Iterable[TargetRows]) -> Iterator[TargetRows]:
+        for rows in parts:
+            self._passed[rows.table.id.name] = rows.leaves_rows()
+            yield rows
+
+    def _written(self, batch: TargetBatch) -> set[str]:
+        """Returns the tables that a batch may write into.
+
+        A piece of those that are being filled has no other rows. Until a leader has written a batch, it may be one of
+        a table that the start has found empty.
+        """
+        if batch.echo:
+            return set()
+        moved = {rows.schema.id for rows in batch.mirror}
+        joined = {
+            one.table.id.name for one in self._joined if moved & {table.id for table in one.sources.values()}
+        }
+        filling = {one.target for one in batch.checkpoint.filling} if self._led else set()
+        return {rows.table.id.name for rows in batch.rows} | joined | filling
+
     def holding(
-        self, batch: TargetBatch, aside: Collection[str], has_rows: Callable[[str], bool]
+        self, batch: TargetBatch, aside: Collection[str], with_rows: WithRows
     ) -> tuple[Mapped, ...] | None:
         """Returns the ledger's entries for the targets, which say what has rows now that a batch is written.
 
@@ -80,21 +122,23 @@ class Identities:
             batch: what was written. One of changes that were made on this side says that others write here, too:
                 what has rows isn't known any more.
             aside: targets of which rows were taken out of the batch, or of the table.
-            has_rows: tells, in the same transaction, whether a table has any.
+            with_rows: asked once, if at all.
         """
         if batch.checkpoint.mapped is None:
             return None
         if batch.echo:
             return tuple(replace(one, holds=None) for one in batch.checkpoint.mapped)
-        brought = {rows.table.id.name: rows.brings_rows() for rows in batch.rows}
-        brought |= {name: False for name in aside if self._held.get(name) or name in brought}
-        now = self._held | {name: brings or has_rows(name) for name, brings in brought.items()}
+        left = {rows.table.id.name: rows.leaves_rows() for rows in batch.rows} | self._passed
+        left |= {name: False for name in aside if self._held.get(name) or name in left}
+        unsure = sorted(name for name, rows in left.items() if not rows)
+        found = with_rows(unsure) if unsure else ()
+        now = self._held | {name: rows or name in found for name, rows in left.items()}
         return tuple(replace(one, holds=now.get(one.target)) for one in batch.checkpoint.mapped)
 
     def wrote(self, batch: TargetBatch) -> None:
         """Takes note of a batch that is committed."""
         self._led = True
-        self._looked_at |= {rows.table.id.name for rows in batch.rows}
+        self._looked_at |= self._written(batch)
 
     def kept(
         self, write: Callable[[], None], others: Callable[[Sequence[str]], Sequence[str]], where: str
@@ -118,6 +162,12 @@ class Identities:
                 self._seen.pop(name, None)
             write()
 
+    def emptied(self, tables: Sequence[str], with_rows: WithRows) -> list[str]:
+        """Returns those of some tables that had rows after the last batch, and have none."""
+        asked = self.among_holding(tables)
+        found = with_rows(asked) if asked else ()
+        return [name for name in asked if name not in found]
+
     def among_holding(self, tables: Sequence[str]) -> list[str]:
         """Returns those of some tables that had rows after the last batch."""
         return [name for name in tables if self._held.get(name)]
@@ -127,17 +177,20 @@ class Identities:
         return self._seen.get(table, "")
 
 
-def any_row(table: str, key: Sequence[str]) -> str:
-    """SQL that finds a row where there is one, from the end of the primary key.
+def any_row(tables: Sequence[tuple[str, Sequence[str]]]) -> str:
+    """SQL that returns the places, from 0 on, of those of some tables that have a row, looked for from the end of the
+    primary key.
 
     Where old rows are deleted, a table and its key begin with what is left of them, which a server reads through.
 
     Args:
-        table: quoted.
-        key: its columns, quoted; none: not known.
+        tables: each one's name and its key's columns, quoted; no columns: not known.
     """
-    order = f" ORDER BY {', '.join(f'{column} DESC' for column in key)}" if key else ""
-    return f"SELECT 1 FROM {table}{order} LIMIT 1"
+    looks = []
+    for place, (table, key) in enumerate(tables):
+        order = f" ORDER BY {', '.join(f'{column} DESC' for column in key)}" if key else ""
+        looks.append(f"(SELECT {place} FROM {table}{order} LIMIT 1)")
+    return " UNION ALL ".join(looks)
 
 
 def _replaced(tables: Sequence[str], where: str) -> TargetError:

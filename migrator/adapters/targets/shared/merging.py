@@ -11,6 +11,7 @@ from migrator.adapters.targets.shared.mirror.keeper import MirrorKeeper
 from migrator.adapters.targets.shared.target_writer import PreparedT, SessionT, StructureT, TargetWriter
 from migrator.model.progress import Filling
 from migrator.model.table import TableId
+from migrator.ports.mirror import JoinedTarget
 from migrator.ports.target import OrphansAside, TargetBatch, TargetRows
 
 
@@ -40,6 +41,16 @@ class MergingTarget(
     """
 
     _mirrors: MirrorKeeper[SessionT, Any]
+
+    def prepare_mirror(self, targets: Sequence[JoinedTarget]) -> None:
+        """Makes what these targets need of the mirror (see ``ports.target``). Only after ``open``."""
+        self._identities.joined(targets)
+        with self._undone_by_failure():
+            self._make_mirror(self._connected(), targets)
+
+    @abstractmethod
+    def _make_mirror(self, session: SessionT, targets: Sequence[JoinedTarget]) -> None:
+        """Makes what is missing of the mirror, and commits it."""
 
     @abstractmethod
     def _rows_writer(self, session: SessionT, orphans: OrphansAside | None, loose: bool) -> RowsT:

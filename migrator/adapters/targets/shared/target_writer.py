@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from migrator.adapters.targets.shared.aside import Aside
-from migrator.adapters.targets.shared.identities import Identities
+from migrator.adapters.targets.shared.identities import Identities, WithRows
 from migrator.adapters.targets.shared.ledger import LedgerTable, WriterSession
 from migrator.adapters.targets.shared.prepared import WrittenTable
 from migrator.adapters.targets.shared.reflected import seen_unchanged
@@ -27,7 +27,7 @@ from migrator.model.lineage import due, identity
 from migrator.model.progress import Filling
 from migrator.model.table import TableId
 from migrator.model.target import TargetTable
-from migrator.ports.mirror import JoinedTarget, Mirror
+from migrator.ports.mirror import Mirror
 from migrator.ports.target import OrphansAside, TargetBatch, TargetRows
 from migrator.schema.acts import note_lead
 
@@ -45,13 +45,15 @@ class TargetWriter(ABC, Generic[SessionT, StructureT, PreparedT]):
         step: called at the points ``target.begun`` to ``target.committed``; what it raises rolls back.
     """
 
+    _identities_tell_truncate = True
+
     def __init__(self, settings: CommonSettings, ledger: LedgerTable, step: Callable[[str], None]):
         self._address, self._migration = settings.server.address, settings.migration
         self._user, self._reason = settings.server.user, settings.reason
         self._ledger = ledger
         self._step = step
         self._structures: dict[TableId, StructureT] = {}
-        self._identities = Identities()
+        self._identities = Identities(self._identities_tell_truncate)
         self._session: SessionT | None = None
         self._epoch: int | None = None
         self._orphans: OrphansAside | None = None
@@ -92,14 +94,9 @@ class TargetWriter(ABC, Generic[SessionT, StructureT, PreparedT]):
             raise self._lost(lost) from None
         if epoch != self._epoch:
             self._structures = {}  # read anew by a new leader, who may have dropped some
-            self._identities = Identities()
+            self._identities = Identities(self._identities_tell_truncate)
         self._epoch = epoch
         return taken
-
-    def prepare_mirror(self, targets: Sequence[JoinedTarget]) -> None:
-        """Makes what these targets need of the mirror (see ``ports.target``). Only after ``open``."""
-        with self._undone_by_failure():
-            self._make_mirror(self._connected(), targets)
 
     def apply(self, batch: TargetBatch) -> None:
         """Merges all rows and moves the ledger in one transaction (see ``ports.target``).
@@ -206,16 +203,12 @@ class TargetWriter(ABC, Generic[SessionT, StructureT, PreparedT]):
         """Returns, between transactions, those of some tables with other identities that surely are other ones."""
 
     @abstractmethod
-    def _rows_there(self, session: SessionT) -> Callable[[str], bool]:
-        """Returns what tells whether a target table has any row, as the session sees it."""
+    def _rows_there(self, session: SessionT) -> WithRows:
+        """Returns what tells which target tables have rows, as the session sees them."""
 
     @abstractmethod
     def _tried(self, structure: StructureT, rows: Any, untried: Collection[str]) -> TargetError | None:
         """Tries rows in a copy of the table."""
-
-    @abstractmethod
-    def _make_mirror(self, session: SessionT, targets: Sequence[JoinedTarget]) -> None:
-        """Makes what is missing of the mirror, and commits it."""
 
     @abstractmethod
     def _prepare(self, session: SessionT, batch: TargetBatch) -> list[PreparedT]:
@@ -287,15 +280,16 @@ class TargetWriter(ABC, Generic[SessionT, StructureT, PreparedT]):
         self._begun(session)
         session.run(self._ledger.mark, [self._migration])
         self._step("target.begun")
-        known, has_rows = held.checkpoint, self._rows_there(session)
-        self._identities.begun(batch, known, has_rows, self._address)
+        known, with_rows = held.checkpoint, self._rows_there(session)
+        self._identities.begun(batch, known, with_rows, self._address)
         partial = known is None or known.dumping() or bool(known.filling)
         # What is set aside is read under the ledger's lock, and written with the rows: neither is there alone.
         aside = Aside(() if known is None else known.bad_rows, batch.rows)
+        batch = self._identities.seen_passing(batch)
         filling = self._merge(session, aside.seen(batch), prepared, partial, aside.noting(self._orphans))
         self._check_unchanged(session)
         self._step("target.merged")
-        mapped = self._identities.holding(batch, {one.target for one in aside.new}, has_rows)
+        mapped = self._identities.holding(batch, {one.target for one in aside.new}, with_rows)
         bad, meanwhile = aside.left(batch.checkpoint), () if known is None else known.remaps
         checkpoint = replace(batch.checkpoint, filling=filling, bad_rows=bad, remaps=meanwhile, mapped=mapped)
         self._ledger.move(session, self._migration, batch.segment, checkpoint, segment_id)

@@ -150,7 +150,6 @@ def test_without_the_look_only_changed_rows_come_back(
     assert not right(project)
 
 
-@pytest.mark.parametrize("project", ["new_pg"], indirect=True)
 def test_one_that_is_truncated_while_we_run_gets_no_row_until_it_gets_all(project: Project) -> None:
     with pytest.raises(TargetError, match=WHILE_WE_RUN) as caught:
         meddled(project, truncated)
@@ -192,7 +191,6 @@ def test_one_whose_file_is_written_anew_goes_on(project: Project) -> None:
     assert right(project)
 
 
-@pytest.mark.parametrize("project", ["new_pg"], indirect=True)
 def test_without_the_look_while_we_run_rows_go_into_an_emptied_table(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
