@@ -20,7 +20,7 @@ from migrator.adapters.targets.mysql.rows.writer import BatchWriter
 from migrator.adapters.targets.mysql.session import Session
 from migrator.adapters.targets.mysql.settings import MysqlTarget
 from migrator.adapters.targets.mysql.structure import Structure
-from migrator.adapters.targets.shared.identities import WithRows, any_row
+from migrator.adapters.targets.shared.identities import WithRows, rows_there
 from migrator.adapters.targets.shared.merging import MergingTarget
 from migrator.adapters.targets.shared.reflected import require_tables
 from migrator.adapters.targets.shared.refused import StatementRefused, check_once
@@ -125,15 +125,8 @@ class MysqlTargetWriter(MergingTarget[Session, Structure, Prepared, BatchWriter]
         return self._identities.emptied(tables, self._rows_there(session))
 
     def _rows_there(self, session: Session) -> WithRows:
-        def named(name: str) -> tuple[str, list[str]]:
-            table = TableId(self._settings.server.database, name)
-            key = self._structures[table].table.key if table in self._structures else ()
-            return qualified(table), [quoted(column) for column in key]
-
-        def there(names: Sequence[str]) -> set[str]:
-            return {names[place] for (place,) in session.rows(any_row([named(name) for name in names]), [])}
-
-        return there
+        place = self._settings.server.database
+        return rows_there(session.rows, self._keys(), lambda name: qualified(TableId(place, name)), quoted)
 
     def _tried(self, structure: Structure, rows: Any, untried: Collection[str]) -> TargetError | None:
         return refused(self._settings, structure, rows, untried)

@@ -13,8 +13,9 @@ Rows of joined targets are mapped inside of it, so that they are seen as they pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from migrator.errors import TargetError
 from migrator.model.progress import Checkpoint, Mapped
@@ -175,6 +176,28 @@ class Identities:
     def seen(self, table: str) -> str:
         """Returns the identity with which a table was seen first; "" if it wasn't."""
         return self._seen.get(table, "")
+
+
+def rows_there(
+    ask: Callable[[str, Sequence[object]], Iterable[Sequence[Any]]],
+    keys: Mapping[str, Sequence[str]],
+    qualified: Callable[[str], str],
+    quoted: Callable[[str], str],
+) -> WithRows:
+    """Returns what tells which target tables have rows.
+
+    Args:
+        ask: runs a query in the session that is asked.
+        keys: columns of primary keys by table, as far as they are known.
+        qualified: quotes a table's name, with the place where it is.
+        quoted: quotes a column's name.
+    """
+
+    def there(names: Sequence[str]) -> set[str]:
+        looked_at = [(qualified(name), [quoted(column) for column in keys.get(name, ())]) for name in names]
+        return {names[place] for (place,) in ask(any_row(looked_at), [])}
+
+    return there
 
 
 def any_row(tables: Sequence[tuple[str, Sequence[str]]]) -> str:

@@ -296,6 +296,9 @@ class TargetWriter(ABC, Generic[SessionT, StructureT, PreparedT]):
         self._step("target.moved")
         self._check_whole(session)
 
+    def _keys(self) -> dict[str, tuple[str, ...]]:
+        return {table.name: one.table.key for table, one in self._structures.items()}
+
     def _check_unchanged(self, session: SessionT) -> None:
         if tables := [one.table for one in self._structures.values()]:
             self._identities.compared(seen_unchanged(tables, lambda names: self._columns_now(session, names)))
