@@ -33,7 +33,7 @@ from migrator.ports.mirror import JoinedTarget, Mirror, MirrorRows, Sides
 from migrator.ports.target import TargetRows
 from migrator.run.apply.difference import difference
 from migrator.run.apply.grains_aside import GrainsAside
-from migrator.run.apply.joined_sides import Begun, Collected, JoinedSides
+from migrator.run.apply.joined_sides import Begun, Collected, JoinedSides, Starting
 from migrator.run.apply.joined_values import JoinedValues
 from migrator.run.apply.joined_whole import Filler, WholeMirror, fresh_folder
 from migrator.run.apply.sliced import Change, sliced
@@ -149,16 +149,12 @@ class JoinedJob:
         self._aside.begin()
         touched = {table.name for table in batch.tables()}
         followed = {*mirror.filled(), *mirror.covering()}
-        begun: list[Begun] = []
-        few: list[Collected] = []
+        starting = Starting(self._sides)
         for target in self.targets:
             if (target.table.id.name, target.digest()) in followed:
                 if touched & set(target.sources) and mirror.touches(target):
                     for found in self._collected(target, mirror):
-                        if found.few:
-                            few.append(found)
-                        else:  # many rows are mapped while the server collects those of the next target
-                            begun += self._sides.start([found])
+                        starting.add(found)
             elif _dumped(target, batch.checkpoint):
                 if self._changes_only:
                     self._whole.prepare(target, mirror)
@@ -168,8 +164,7 @@ class JoinedJob:
                     yield from self._begin_pieces(target, mirror)
                 else:
                     yield from self._fill(target, mirror)
-        begun += self._sides.start(few)
-        for work in sorted(begun, key=lambda work: self.targets.index(work.first.target)):
+        for work in sorted(starting.rest(), key=lambda work: self.targets.index(work.first.target)):
             yield from self._finish(work, mirror)
         self.filling = self._under_way(mirror)
 
@@ -274,19 +269,13 @@ class JoinedJob:
         self._aside.begin()
         covering = mirror.covering()
         targets = [one for one in self.targets if (one.table.id.name, one.digest()) in covering]
-        begun: list[Begun] = []
-        few: list[Collected] = []
+        starting = Starting(self._sides)
         for target in targets:
             plan = self._plans[target.table.id.name]
             sides = mirror.piece(target, max(1, self._slice_grains // len(targets)))
             sides = self._aside.tried(target, mirror, sides)
-            found = self._sides.collected(target, plan, sides, iter(()))
-            if found.few:
-                few.append(found)
-            else:
-                begun += self._sides.start([found])
-        begun += self._sides.start(few)
-        for work in begun:
+            starting.add(self._sides.collected(target, plan, sides, iter(())))
+        for work in starting.rest():
             mapped = list(self._finish(work, mirror))
             self._step("fill.mapped")
             yield from mapped

@@ -175,6 +175,38 @@ class JoinedSides:
         }
 
 
+class Starting:
+    """Starts to map targets while the server collects the rows of the next: many rows at once, few rows as soon as
+    there are as many targets as one thread maps.
+
+    Args:
+        sides: maps them.
+    """
+
+    def __init__(self, sides: JoinedSides):
+        self._sides = sides
+        self._few: list[Collected] = []
+        self._begun: list[Begun] = []
+
+    def add(self, collected: Collected) -> None:
+        """Takes a target whose first slice is in its slots."""
+        if collected.few:
+            self._few.append(collected)
+        else:
+            self._begun += self._sides.start([collected])
+        if len(self._few) == _TOGETHER:
+            self._start()
+
+    def rest(self) -> list[Begun]:
+        """Starts those that wait; returns all that were started."""
+        self._start()
+        return self._begun
+
+    def _start(self) -> None:
+        self._begun += self._sides.start(self._few)
+        self._few.clear()
+
+
 def conform(plan: MappingPlan, name: str, rows: pa.Table) -> pa.Table:
     """Mirrored rows with NULL for columns that the mirror doesn't have: no mapping reads them."""
     schema = plan.schemas[name]

@@ -18,6 +18,7 @@ from migrator.model.progress import Checkpoint, Filling
 from migrator.ports.eventlog import Batch, BatchReader
 from migrator.ports.mirror import Mirror
 from migrator.ports.target import Target, TargetBatch, TargetRows
+from migrator.run.apply.read_ahead import ReadAhead
 from migrator.run.capture.source_threads import wait
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
@@ -25,6 +26,7 @@ from migrator.run.steps import Step, no_step
 
 _LOOK_S = 0.05
 _REST_S = 0.1
+_LISTEN_S = 0.2
 MapBatch = Callable[[Batch, Checkpoint | None], TargetBatch]
 
 
@@ -65,7 +67,7 @@ class Fills(Protocol):
 
 
 class ApplyLoop:
-    """Maps and applies batches; mapping runs one batch ahead of the target transaction.
+    """Maps and applies batches; mapping runs ahead of the target transaction, where that saves time.
 
     Running ahead is safe: a mapping sees only the rows of its batch, and batches are applied in order. While a joined
     target is being filled, a piece of it follows each batch, and pieces follow each other while no batch waits.
@@ -98,6 +100,7 @@ class ApplyLoop:
         ledger = opened.ledger
         self._after, self._known = ledger.segment, ledger.checkpoint
         self._ahead: deque[Mapped] = deque()
+        self._reads = ReadAhead(progress.clock)
         self._failures = 0
         self._fills = fills
         self._filling = () if ledger.checkpoint is None else ledger.checkpoint.filling
@@ -114,8 +117,9 @@ class ApplyLoop:
             except queue.Empty:
                 self._fill(stopping)
                 continue
-            while not stopping.requested() and not self.apply(batch):
-                wait(self._failures - 1, stopping)
+            with self._reads.applying():
+                while not stopping.requested() and not self.apply(batch):
+                    wait(self._failures - 1, stopping)
             mapped.task_done()
             self._fill(stopping)  # also beside a stream that never rests
         mapper.join(timeout=60)
@@ -135,9 +139,15 @@ class ApplyLoop:
             wait(self._failures - 1, stopping)
 
     def _map(self, mapped: queue.Queue[Mapped], stopping: Stopping) -> None:
+        clock = self._progress.clock
         while not stopping.requested():
+            self._reads.wait(stopping)
+            began_s = clock()
             try:
-                batch = self._batches.read(self._after, self._limits.batch_rows, timeout_s=0.2)
+                batch = self._read(0.0)
+                if batch is None:
+                    batch = self._read(_LISTEN_S)
+                    began_s = clock()  # waiting for changes isn't work
             except DamageError:
                 # What is mapped already goes into the target first: it needn't be captured again.
                 while mapped.unfinished_tasks and not stopping.wait(_LOOK_S):
@@ -147,6 +157,7 @@ class ApplyLoop:
                 continue
             next_start = time.monotonic() + self._limits.interval_s
             done = self.map(batch)
+            self._reads.mapped(clock() - began_s)
             while not stopping.requested():
                 try:
                     mapped.put(done, timeout=0.2)
@@ -159,8 +170,11 @@ class ApplyLoop:
 
     def map_next(self) -> Mapped | None:
         """Maps the batch after the last mapped one; None when the event log holds no more now."""
-        batch = self._batches.read(self._after, self._limits.batch_rows, timeout_s=0.0)
+        batch = self._read(0.0)
         return None if batch is None else self.map(batch)
+
+    def _read(self, timeout_s: float) -> Batch | None:
+        return self._batches.read(self._after, self._limits.batch_rows, timeout_s=timeout_s)
 
     def map(self, batch: Batch) -> Mapped:
         """Maps a batch. Raises what the mapping raises."""

@@ -174,6 +174,15 @@ RUN = (
         ("a connection that is back is looked up for ever", "self._failures = 0\n        return True", "return True"),
     ),
     *mutants_of(
+        "migrator/run/apply/read_ahead.py", ("tests/unit/run/apply/test_read_ahead.py", *_APPLY),
+        ("batches are read long before the target is ready", "return max(0.0, busy_s -", "return 0 * max(0.0, busy_s -"),
+        ("the target waits until a batch is mapped", "- _SPARE * max(self._mapped_s, default=0.0) - _SPARE_S", ""),
+        ("batches that wait don't count", "+ one_s * (self._waiting - 1)", ""),
+        ("a batch that is applied counts for ever", "self._waiting -= 1", "pass"),
+        ("who waits isn't told that the target is ready", "self._condition.notify_all()", "pass"),
+        ("a stop doesn't end the wait for the target", "while not stopping.requested() and (early_s", "while (early_s"),
+    ),
+    *mutants_of(
         "migrator/run/lead/resume.py", ("tests/unit/run/lead/test_resume.py",),
         ("an empty event log begins anew", "return ledger.checkpoint", "return None"),
         ("a table that joins is taken for one that was dumped", "if checkpoint.dump_of(schema.id) is None)", "if False)"),

@@ -68,10 +68,10 @@ def mapped(given: Batch, known: Checkpoint | None) -> TargetBatch:
     return TargetBatch(segment=given.last, checkpoint=given.checkpoint, rows=())
 
 
-def loop(batches: Batches, target: Target) -> ApplyLoop:
+def loop(batches: Batches, target: Target, progress: Progress | None = None) -> ApplyLoop:
     ledger = Ledger("m", segment=0, epoch=1, checkpoint=None)
     opened = OpenedTarget(target, ledger, 1)  # type: ignore[arg-type]
-    return ApplyLoop(batches, mapped, opened, Progress(), ApplyLimits())  # type: ignore[arg-type]
+    return ApplyLoop(batches, mapped, opened, progress or Progress(), ApplyLimits(interval_s=0))  # type: ignore[arg-type]
 
 
 def test_what_was_mapped_is_applied_before_damage_ends_the_run() -> None:
@@ -144,6 +144,36 @@ def test_what_the_target_refuses_for_good_ends_the_run() -> None:
     apply = loop(Batches(1), Target(before=refused))
     with pytest.raises(TargetError):
         apply.finish()
+
+
+def test_changes_wait_for_one_transaction_and_not_for_batches_read_long_before() -> None:
+    """The third batch isn't read while the first one is in the target's hands: it would lack what comes meanwhile."""
+    now_s = [0.0]
+    read: list[int] = []
+
+    class Growing(Batches):
+        def read(self, after: int, max_rows: int, timeout_s: float) -> Batch | None:
+            found = super().read(after, max_rows, timeout_s)
+            read.extend([] if found is None else [found.last])
+            return found
+
+    batches, stopping = Growing(6), Stopping()
+    ahead: dict[int, int] = {}
+
+    def applied(segment: int) -> None:
+        if segment > 3:
+            batches.at_the_end.wait(0.1)  # time enough to read all there is
+            ahead[segment] = read[-1] - segment
+        now_s[0] += 10.0
+        if segment == 6:
+            stopping.request()
+
+    target = Target(before=applied)
+    progress = Progress()
+    progress.clock = lambda: now_s[0]
+    loop(batches, target, progress).run(stopping)
+    assert target.applied == [1, 2, 3, 4, 5, 6]
+    assert max(ahead.values()) <= 1
 
 
 def wait(event: threading.Event) -> None:
