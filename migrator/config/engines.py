@@ -14,7 +14,6 @@ class EngineFacts:
         name: the product's, for messages.
         port: where it listens unless another port is named.
         placements: how a chunk's place in its log may be found; the last resort last.
-        exact_texts: whether texts are equal keys only if they are the same, unless a collation says otherwise.
         query_log: format of its log of queries, for dual reads.
         schema: the schema of tables unless another is named; empty where a database has none.
         schemes: schemes of URLs that mean it, beside its kind.
@@ -28,7 +27,6 @@ class EngineFacts:
     name: str
     port: int
     placements: tuple[str, ...]
-    exact_texts: bool
     query_log: str
     schema: str = ""
     schemes: tuple[str, ...] = ()
@@ -40,7 +38,7 @@ class EngineFacts:
 
 
 def _binlog(name: str) -> EngineFacts:
-    return EngineFacts(name, 3306, ("witness", "watermark"), False, "mysql", texts_of_times=True)
+    return EngineFacts(name, 3306, ("witness", "watermark"), "mysql", texts_of_times=True)
 
 
 EXAMPLE = "postgresql"
@@ -50,7 +48,6 @@ ENGINES: Mapping[str, EngineFacts] = {
         "PostgreSQL",
         5432,
         ("witness", "watermark", "message"),
-        True,
         "postgresql",
         schema="public",
         schemes=("postgres",),

@@ -19,6 +19,7 @@ class TargetColumn:
         nullable: whether the target allows NULL.
         has_default: whether the target fills the column by itself (default or identity).
         generated: whether the column is computed and must never be written.
+        collation: of a key, the collation (or operator) by which values that differ may be one; empty: by none.
     """
 
     name: str
@@ -27,6 +28,7 @@ class TargetColumn:
     nullable: bool
     has_default: bool
     generated: bool
+    collation: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
-from migrator.config.engines import ENGINES
 from migrator.config.project import Settings
 from migrator.errors import RequestError
 from migrator.model.progress import BadRow
@@ -25,7 +24,6 @@ def begin_retry(
     steps = repair_steps(
         wiring.parts(settings, master, conf, partial(load_applied, settings)),
         wanted_of(rows),
-        ENGINES[settings.target.kind].exact_texts,
     )
     return begin_repair(
         settings, steps[::-1]

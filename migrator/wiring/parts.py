@@ -19,7 +19,6 @@ from migrator.adapters.event_log.files.manifest_file import newest_manifest
 from migrator.adapters.event_log.files.room import FileRoom
 from migrator.adapters.event_log.files.segment_writer import FileSegmentWriter
 from migrator.adapters.event_log.files.set_aside import set_damage_aside
-from migrator.config.engines import ENGINES
 from migrator.config.project import Settings
 from migrator.config.way_back import has_way_back
 from migrator.core.hold import MOST_ROWS
@@ -190,7 +189,6 @@ def _check_doubts(
     check_doubts(
         parts(settings, master, conf, partial(load_applied, settings)),
         request,
-        ENGINES[settings.target.kind].exact_texts,
     )
 
 
@@ -206,7 +204,7 @@ def _retried(
     refuse_under_cutover(settings, "a dump")
     again = parts(settings, master, conf, partial(load_applied, settings))
     wanted = wanted_of([one for one in rows if one.target in again.mapping])
-    steps = repair_steps(again, wanted, ENGINES[settings.target.kind].exact_texts)[::-1]
+    steps = repair_steps(again, wanted)[::-1]
     little = [step for step in steps if step.work <= MOST_ROWS]
     for step in little:
         if step.way is Way.REMAP:

@@ -26,6 +26,8 @@ _PASSING = {
     "ResolvedHint", "Generate",
 }  # fmt: skip
 _WHOLE_NUMBERS = {"ByteType", "ShortType", "IntegerType", "LongType"}
+_MOMENTS = {"date": ("date",), "timestamp_ntz": ("datetime",), "timestamp": ("timestamp",)}
+"""Spark's types, with those of MySQL and MariaDB that have the same values."""
 _WHOLE = {"byte", "short", "integer", "long"}
 
 
@@ -40,9 +42,28 @@ def key_origin(
         schema: that table.
         key: the target's key columns.
     """
-    handed = handed_columns(spark, target, schema).columns
-    found = tuple(handed[name] for name in key if name in handed)
+    handed = handed_columns(spark, target, schema)
+    found = tuple(
+        origin
+        for name in key
+        if (origin := handed.columns.get(name) or _moment(handed.expressions.get(name), schema)) is not None
+    )
     return found if len(found) == len(key) else None
+
+
+def _moment(expression: Expression | None, schema: TableSchema) -> str | None:
+    """The column of moments, captured as text, that an expression reads as moments.
+
+    Other texts may be two for one moment; those that a server prints of its own type aren't.
+    """
+    if expression is None or expression.kind != "Cast" or expression.type not in _MOMENTS:
+        return None
+    place = expression.children[0].column
+    if place is None:
+        return None
+    column = schema.columns[place]
+    declared = column.source_type.lower().split("(", maxsplit=1)[0]
+    return column.name if column.type == "string" and declared in _MOMENTS[expression.type] else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ from migrator.cli.repair.choice import Choice, chosen, not_differing
 from migrator.cli.repair.forms import RepairReport, file_name, lines, write_reports
 from migrator.cli.repair.report import Outcome, outcome, planned_lines, planned_outcome
 from migrator.cli.verify import Bounds, verified
-from migrator.config.engines import ENGINES
 from migrator.config.project import Settings
 from migrator.errors import RequestError
 from migrator.run.commands.repair import RepairStep, Wanted, children_first, repair_steps
@@ -121,7 +120,7 @@ def repair(
     again = _command(settings, choice)
     phase("looking for the rows that they come from")
     parts = wiring.parts(settings, project.master, project.options, partial(load_applied, settings))
-    steps = repair_steps(parts, _wanted(differing), ENGINES[settings.target.kind].exact_texts)
+    steps = repair_steps(parts, _wanted(differing))
     for line in planned_lines(differing, steps):
         say(line)
     if apply and steps:

@@ -1,14 +1,13 @@
 """The steps of a repair: which source rows are dumped again so that given target rows become right.
 
 Row-wise targets: a dump request whose doubts are the target's keys. Where each column of the source's key is handed
-through to the target's key, the source rows are listed by key (exact numbers; texts and UUIDs of a PostgreSQL
-target); else only all rows of the mapping's source tables are sure to hold every row that could map to a doubted key.
+through to the target's key, the source rows are listed by key (``key_values``); else only all rows of the mapping's
+source tables are sure to hold every row that could map to a doubted key.
 Joined targets: derived anew from the mirror, set-wise.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -26,18 +25,15 @@ from migrator.model.requests.request import (
     Scope,
     new_token,
 )
-from migrator.model.table import Column, TableId, TableSchema
-from migrator.model.target import TargetColumn, TargetTable
+from migrator.model.table import TableId, TableSchema
+from migrator.model.target import TargetTable
 from migrator.ports.requests import RequestStore
+from migrator.run.commands.key_values import alike, source_value
 from migrator.run.migration import plans
 from migrator.run.parts import Parts
 from transforms.analysis.key_origin import key_origin
 from transforms.analysis.plan import MappingKind, MappingPlan
 from transforms.registry import Mapping
-
-_WHOLE_NUMBERS = ("int8", "int16", "int32", "int64", "tinyint", "smallint", "int", "bigint")
-_DECIMAL = re.compile(r"decimal\(\d+,\s*(\d+)\)")
-_SAME_TEXT = ("text", "character varying")
 
 
 class Way(Enum):
@@ -97,13 +93,12 @@ class Wanted:
         return tuple(tuple(one[place] for place in places) for one in self.keys)
 
 
-def repair_steps(parts: Parts, wanted: Sequence[Wanted], exact_texts: bool) -> list[RepairStep]:
+def repair_steps(parts: Parts, wanted: Sequence[Wanted]) -> list[RepairStep]:
     """The steps, tables whose rows others point at last. Only reads structure.
 
     Args:
         parts: of the migration; nothing of it is run.
         wanted: what to repair.
-        exact_texts: whether texts are equal keys to the target only if they are the same.
 
     Raises ``MappingError``, ``SourceError``, ``TargetError``.
     """
@@ -124,7 +119,7 @@ def repair_steps(parts: Parts, wanted: Sequence[Wanted], exact_texts: bool) -> l
             continue
         for first in range(0, len(keys), MOST_LISTED):
             part = keys[first : first + MOST_LISTED]
-            listed = _listed(parts, plan, table, part, sources, exact_texts)
+            listed = _listed(parts, plan, table, part, sources)
             if isinstance(listed, RepairStep):
                 steps.append(listed)
             else:
@@ -173,7 +168,7 @@ def start_repair(store: RequestStore, steps: Sequence[RepairStep]) -> list[str]:
     return [request.name() for request in store.update(started).requests[-count:]] if count else []
 
 
-def check_doubts(parts: Parts, request: DumpRequest, exact_texts: bool) -> None:
+def check_doubts(parts: Parts, request: DumpRequest) -> None:
     """Checks that a request dumps each row that may map to a target row that it doubts, as the steps above do.
 
     One that doesn't would have right rows removed. Raises ``RequestError``, and what ``plans`` raises.
@@ -190,7 +185,7 @@ def check_doubts(parts: Parts, request: DumpRequest, exact_texts: bool) -> None:
                 len(key) != len(table.key) for key in doubt.keys
             )
             if not wrong and request.scope != WHOLE:
-                listed = _listed(parts, plan, table, doubt.keys, sources, exact_texts)
+                listed = _listed(parts, plan, table, doubt.keys, sources)
                 wrong = not isinstance(listed, RepairStep) or listed.scope != request.scope
         if wrong:
             raise RequestError(
@@ -244,7 +239,6 @@ def _listed(
     table: TargetTable,
     keys: tuple[tuple[str, ...], ...],
     sources: Sequence[TableSchema],
-    exact_texts: bool,
 ) -> RepairStep | str:
     """A step by source keys, or why there is none."""
     if len(sources) != 1:
@@ -257,12 +251,17 @@ def _listed(
     if origin is None or not set(schema.key) <= set(origin):
         return f"the key of {schema.id.name} can't be told from its key"
     places = [origin.index(name) for name in schema.key]
-    for place in places:
-        source = schema.columns[schema.names().index(origin[place])]
+    columns = [schema.columns[schema.names().index(origin[place])] for place in places]
+    for place, source in zip(places, columns, strict=True):
         column = table.column(table.key[place])
-        if column is None or not _same_values(source, column, exact_texts):
-            return f"texts of {table.key[place]} and of {source.name} aren't surely the same values"
-    listed: tuple[Key, ...] = tuple(tuple(key[place] for place in places) for key in keys)
+        if column is None or not alike(source, column):
+            return f"two values that are one {table.key[place]} may be two of {source.name}"
+    listed: list[Key] = []
+    for key in keys:
+        values = tuple(source_value(one, key[place]) for one, place in zip(columns, places, strict=True))
+        if None in values:
+            return f"no row of {schema.id.name} can be looked up for the key {', '.join(key)}"
+        listed.append(values)
     scope = Scope(keys=tuple(dict.fromkeys(listed)))
     try:
         parts.catalog.check_scope(schema, scope)
@@ -271,24 +270,3 @@ def _listed(
     return RepairStep(
         table.id.name, keys, Way.LISTED, (schema.id,), scope, len(scope.keys), work=len(scope.keys)
     )
-
-
-def _decimals(type_name: str) -> int | None:
-    """The decimals of a type of exact numbers, ours or Spark's; None for all other types."""
-    if type_name in _WHOLE_NUMBERS:
-        return 0
-    found = _DECIMAL.fullmatch(type_name)
-    return None if found is None else int(found[1])
-
-
-def _same_values(source: Column, target: TargetColumn, exact_texts: bool) -> bool:
-    """Tells whether two values are equal on one side exactly if they are on the other, and look the same as text."""
-    decimals = _decimals(source.type)
-    if decimals is not None:  # with fewer of them two numbers may become one
-        kept = _decimals(target.spark_type)
-        return kept is not None and kept >= decimals
-    if not exact_texts or source.type != "string":
-        return False  # collations of MySQL and MariaDB take different texts for one key
-    base = source.source_type.split("(")[0]
-    wanted = target.native_type.split("(")[0]
-    return base == wanted == "uuid" or (base in _SAME_TEXT and wanted in _SAME_TEXT)

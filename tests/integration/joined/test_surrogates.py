@@ -151,7 +151,7 @@ def test_rows_with_numbers_are_repaired_under_the_keys_that_the_target_has(
     keys = tuple((str(number),) for number in (*before.values(), 77, -5, "customer|a"))
     wanted = (Wanted("person", ("person_id",), keys), Wanted("tour", ("visit_id",), (("1",), ("2",), ("3",))))
     settings = configuration.load(project.config)
-    steps = repair_steps(wiring.parts(settings), wanted, exact_texts=True)
+    steps = repair_steps(wiring.parts(settings), wanted)
     with running(project):
         names = wiring_repair.begin_repair(settings, steps)
         done = wiring_repair.await_repair(settings, names, 300)

@@ -73,6 +73,38 @@ def test_what_is_made_of_values_has_no_origin(spark: SparkSession, name: str) ->
     assert origin(spark, COMPUTED[name]) is None
 
 
+MOMENTS = TableSchema(
+    TableId("s", "thing"),
+    (
+        Column("day", "string", False, "date"),
+        Column("at", "string", False, "datetime(6)"),
+        Column("stamp", "string", False, "timestamp(3)"),
+        Column("word", "string", False, "varchar(20)"),
+    ),
+    ("day",),
+)
+
+
+@pytest.mark.parametrize(
+    ("column", "wanted", "told"),
+    [
+        ("day", "date", True),
+        ("at", "timestamp_ntz", True),
+        ("stamp", "timestamp", True),
+        ("at", "date", False),  # two moments of one day
+        ("day", "timestamp_ntz", False),
+        ("word", "date", False),  # '2026-1-31' is '2026-01-31' then
+    ],
+)
+def test_moments_that_a_server_printed_are_told_behind_a_cast(
+    spark: SparkSession, column: str, wanted: str, told: bool
+) -> None:
+    target = TargetMapping(
+        "target", ("x",), None, lambda thing: thing.select(F.col(column).cast(wanted).alias("x")), ("thing",)
+    )
+    assert key_origin(spark, target, MOMENTS, ("x",)) == ((column,) if told else None)
+
+
 def handed(spark: SparkSession, function: Callable[[DataFrame], DataFrame]) -> HandedColumns:
     return handed_columns(spark, TargetMapping("made", ("x", "y"), None, function, ("thing",)), THING)
 

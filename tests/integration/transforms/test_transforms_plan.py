@@ -26,7 +26,7 @@ def table(name: str, **types: str) -> TableSchema:
 
 def target_column(name: str, type_: str, **settings: bool) -> TargetColumn:
     wanted = {"nullable": True, "has_default": False, "generated": False, **settings}
-    return TargetColumn(name, type_, type_, **wanted)
+    return TargetColumn(name, type_, type_, wanted["nullable"], wanted["has_default"], wanted["generated"])
 
 
 SCHEMAS = {

@@ -20,8 +20,8 @@ def schema(name: str, *columns: str) -> TableSchema:
 
 
 def column(name: str, **more: bool) -> TargetColumn:
-    given = {"nullable": True, "has_default": False, "generated": False, **more}
-    return TargetColumn(name, "int", "integer", **given)
+    facts = {"nullable": True, "has_default": False, "generated": False, **more}
+    return TargetColumn(name, "int", "integer", facts["nullable"], facts["has_default"], facts["generated"])
 
 
 ORDERS, LINE, PRODUCT = (

@@ -78,6 +78,7 @@ def storage_of(declared: Declared) -> Storage:
         nullable=declared.nullable,
         has_default=declared.has_default,
         generated=declared.generated,
+        collation=_inexact(declared),
     )
     return Storage(
         column=column,
@@ -90,6 +91,13 @@ def storage_of(declared: Declared) -> Storage:
         length=_length(base, declared),
         collation=(declared.collation or "") if declared.character_set else "",
     )
+
+
+def _inexact(declared: Declared) -> str:
+    """The collation by which texts that differ may be one; empty where each is one of its own."""
+    collation = (declared.collation or "") if declared.character_set else ""
+    exact = collation in ("binary", "utf8mb4_0900_bin") or collation.endswith("_nopad_bin")
+    return "" if exact else collation
 
 
 def _length(base: str, declared: Declared) -> int:

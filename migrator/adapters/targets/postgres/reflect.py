@@ -289,7 +289,9 @@ def _compared(storage: Storage, equality: Equality | None) -> Storage:
         return storage
     fixed = storage.base == "numeric" and storage.column.spark_type != "string"
     exact = equality.exact and (storage.base in _EXACT or fixed)
-    return replace(storage, equality=replace(equality, exact=exact))
+    alike = "" if equality.exact else equality.collation or equality.operator
+    column = replace(storage.column, collation=alike)
+    return replace(storage, column=column, equality=replace(equality, exact=exact))
 
 
 def _decimal(modifier: int) -> str:

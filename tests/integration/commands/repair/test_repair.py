@@ -185,7 +185,7 @@ def placed(project: Project, at: str, act: Callable[[], None]) -> None:
     settings = configuration.load(project.config)
     parts = wiring.parts(settings)
     keys = tuple((str(key),) for key in (*KEYS, EXTRA))
-    steps = repair_steps(parts, [Wanted("purchase", ("purchase_id",), keys)], exact_texts=True)
+    steps = repair_steps(parts, [Wanted("purchase", ("purchase_id",), keys)])
     assert [step.way for step in steps] == [Way.LISTED]
     wiring_repair.begin_repair(settings, steps)
     left = [act]

@@ -44,7 +44,7 @@ def test_wrong_missing_and_extra_rows_of_joined_targets(
     project.new.execute(*DAMAGE)
     assert set(shop.differences(project, TABLES)) == {"buyer", "label"}
     settings = configuration.load(project.config)
-    steps = repair_steps(wiring.parts(settings), WANTED, exact_texts=True)
+    steps = repair_steps(wiring.parts(settings), WANTED)
     assert {step.target: step.way for step in steps} == {"buyer": Way.REMAP, "label": Way.LISTED}
     with running(project), writing(project, 3):
         names = wiring_repair.begin_repair(settings, steps)
