@@ -56,14 +56,27 @@ def _moment(expression: Expression | None, schema: TableSchema) -> str | None:
 
     Other texts may be two for one moment; those that a server prints of its own type aren't.
     """
-    if expression is None or expression.kind != "Cast" or expression.type not in _MOMENTS:
+    found = set() if expression is None else _moments(expression, schema)
+    return found.pop() if found is not None and len(found) == 1 else None
+
+
+def _moments(expression: Expression, schema: TableSchema) -> set[str] | None:
+    """The columns that an expression reads as moments, where it gives such a moment, NULL or an error; else None."""
+    children = expression.children
+    if expression.kind == "CaseWhen":  # conditions and their values by turns, at the end what all others give
+        values = [*children[1::2], *(children[-1:] if len(children) % 2 else ())]
+        found = [_moments(value, schema) for value in values]
+        return None if None in found else {name for names in found for name in names or ()}
+    if expression.kind == "Literal" and expression.value is None:
+        return set()
+    if expression.kind == "Cast" and children[0].kind == "RaiseError":
+        return set()
+    wanted = "date" if expression.kind == "ParseToDate" and len(children) == 1 else expression.type
+    if expression.kind not in ("Cast", "ParseToDate") or children[0].column is None:
         return None
-    place = expression.children[0].column
-    if place is None:
-        return None
-    column = schema.columns[place]
+    column = schema.columns[children[0].column]
     declared = column.source_type.lower().split("(", maxsplit=1)[0]
-    return column.name if column.type == "string" and declared in _MOMENTS[expression.type] else None
+    return {column.name} if column.type == "string" and declared in _MOMENTS.get(wanted, ()) else None
 
 
 @dataclass(frozen=True, slots=True)

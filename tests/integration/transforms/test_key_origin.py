@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from migrator.model.table import Column, TableId, TableSchema
+from transforms import columns
 from transforms.analysis import key_origin as key_origin_module
 from transforms.analysis.expressions import Expression
 from transforms.analysis.key_origin import HandedColumns, handed_columns, key_origin
@@ -85,24 +87,30 @@ MOMENTS = TableSchema(
 )
 
 
-@pytest.mark.parametrize(
-    ("column", "wanted", "told"),
-    [
-        ("day", "date", True),
-        ("at", "timestamp_ntz", True),
-        ("stamp", "timestamp", True),
-        ("at", "date", False),  # two moments of one day
-        ("day", "timestamp_ntz", False),
-        ("word", "date", False),  # '2026-1-31' is '2026-01-31' then
-    ],
-)
-def test_moments_that_a_server_printed_are_told_behind_a_cast(
-    spark: SparkSession, column: str, wanted: str, told: bool
-) -> None:
-    target = TargetMapping(
-        "target", ("x",), None, lambda thing: thing.select(F.col(column).cast(wanted).alias("x")), ("thing",)
-    )
-    assert key_origin(spark, target, MOMENTS, ("x",)) == ((column,) if told else None)
+READ: dict[str, tuple[Callable[[], Any], str | None]] = {
+    "a date": (lambda: F.col("day").cast("date"), "day"),
+    "a date by its function": (lambda: F.to_date("day"), "day"),
+    "a moment": (lambda: F.col("at").cast("timestamp_ntz"), "at"),
+    "an instant": (lambda: F.col("stamp").cast("timestamp"), "stamp"),
+    "a date of ours": (lambda: columns.mysql_date(F.col("day")), "day"),
+    "a moment of ours": (lambda: columns.mysql_datetime(F.col("at")), "at"),
+    "two moments of one day": (lambda: F.col("at").cast("date"), None),
+    "a day's first moment": (lambda: F.col("day").cast("timestamp_ntz"), None),
+    "texts for one date": (lambda: F.col("word").cast("date"), None),
+    "a date in another order": (lambda: F.to_date("day", "yyyy-dd-MM"), None),
+    "a date for others": (lambda: F.when(F.col("word") == "x", F.col("day").cast("date")), "day"),
+    "one day for some": (
+        lambda: F.when(F.col("word") == "x", F.col("day").cast("date")).otherwise(F.current_date()),
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_moments_that_a_server_printed_are_told_where_they_are_read(spark: SparkSession, name: str) -> None:
+    read, told = READ[name]
+    target = TargetMapping("target", ("x",), None, lambda thing: thing.select(read().alias("x")), ("thing",))
+    assert key_origin(spark, target, MOMENTS, ("x",)) == (None if told is None else (told,))
 
 
 def handed(spark: SparkSession, function: Callable[[DataFrame], DataFrame]) -> HandedColumns:

@@ -55,11 +55,11 @@ POSTGRES = (
 FROM_MARIADB = (
     Kind("word", "varchar(20) COLLATE utf8mb4_general_ci", "varchar(20)", WORD),
     Kind("latin", "char(20) CHARACTER SET latin1", "text", "'grö {n}'"),
-    Kind("bytes", "binary(5)", "bytea", "x'00ff{n:04d}00'"),
-    Kind("blob", "varbinary(9)", "bytea", "x'00ff{n:04d}'"),
+    Kind("bytes", "binary(5)", "bytea", "{x}00ff{n:04d}00'"),
+    Kind("longer", "varbinary(9)", "bytea", "{x}00ff{n:04d}'"),
     Kind("uuid", "uuid", "uuid", UUID),
-    Kind("date", "date", "date", DATE, 'F.col("k").cast("date")'),
-    Kind("moment", "datetime(3)", "timestamp", MOMENT, 'F.col("k").cast("timestamp_ntz")'),
+    Kind("date", "date", "date", DATE, 'columns.mysql_date(F.col("k"))'),
+    Kind("moment", "datetime(3)", "timestamp", MOMENT, 'columns.mysql_datetime(F.col("k"))'),
     Kind(
         "instant",
         "timestamp(3)",
@@ -79,9 +79,9 @@ TO_MARIADB = (
 )
 SAME_BINLOG = (
     Kind("word", CI, CI, WORD),
-    Kind("bytes", "binary(5)", "binary(5)", "x'00ff{n:04d}00'"),
+    Kind("bytes", "binary(5)", "binary(5)", "{x}00ff{n:04d}00'"),
     Kind("big", "bigint unsigned", "bigint unsigned", "184467440737095500{n:02d}"),
-    Kind("date", "date", "date", DATE),
+    Kind("date", "date", "date", DATE, 'columns.mysql_date(F.col("k"))'),
 )
 PAIRS = {
     ("old_pg", "new_pg"): POSTGRES,
@@ -104,7 +104,7 @@ def project(
     old, new = (request.getfixturevalue(name) for name in request.param)
     mapping = [
         "from pyspark.sql import functions as F",
-        "from transforms import Mapping",
+        "from transforms import Mapping, columns",
         "mapping = Mapping()",
     ]
     for kind in PAIRS[request.param]:
