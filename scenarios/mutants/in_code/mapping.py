@@ -66,10 +66,9 @@ MAPPING = (
     ),
     *mutants_of(
         "migrator/adapters/targets/shared/identities.py", _CARRIED,
-        ("each batch looks", "(self._looked_at if self._tell_truncate else set())", "set()"),
-        ("a truncated table gets rows", "(self._looked_at if self._tell_truncate else set())", "self._looked_at"),
+        ("only the first batch looks", "self.emptied(sorted(self._written(batch)), with_rows)", "not self._led and self.emptied(sorted(self._written(batch)), with_rows)"),
         ("rows of joined targets pass unseen", " | self._passed\n", "\n"),
-        ("what passed in vain counts on", "        self._passed = {}\n        names", "        names"),
+        ("what passed in vain counts on", "        self._passed = {}\n        if empty", "        if empty"),
         ("users' own changes are taken for a loss", "        if batch.echo:\n            return set()", ""),
         ("joined targets are looked at that a batch leaves alone", "if moved & {table.id for table in one.sources.values()}", "if True"),
         ("a piece is held against what the start has found", "batch.checkpoint.filling} if self._led else set()", "batch.checkpoint.filling}"),

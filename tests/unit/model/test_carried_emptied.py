@@ -91,8 +91,8 @@ def test_a_batch_that_takes_some_rows_away_leaves_the_target_one_that_has_rows()
     refused(target)
 
 
-def test_a_target_that_is_emptied_behind_the_start_is_told_by_the_first_batch_for_it() -> None:
-    """The start looks once; the first batch for a target looks again, and a later one doesn't."""
+def test_a_target_that_is_emptied_behind_the_start_is_told_by_the_next_batch_for_it() -> None:
+    """The start looks once; each batch for a target looks again."""
     target = begun()
     batch = target.begin(**EVERY).noted(
         TargetBatch(1, replace(DUMPED, fed=None, mapped=None), (brought("b"),))
@@ -101,8 +101,9 @@ def test_a_target_that_is_emptied_behind_the_start_is_told_by_the_first_batch_fo
     with pytest.raises(TargetError, match="replaced while we run: b"):
         identities.begun(batch, target.checkpoint, rows.intersection, "target")
     identities.begun(batch, target.checkpoint, {"b"}.intersection, "target")
-    identities.wrote(batch)
-    identities.begun(batch, target.checkpoint, rows.intersection, "target")
+    identities.wrote()
+    with pytest.raises(TargetError, match="replaced while we run: b"):
+        identities.begun(batch, target.checkpoint, rows.intersection, "target")
     assert identities.among_holding(["a", "b", "c"]) == ["a", "b"]
 
 

@@ -26,9 +26,9 @@ def batch(
     return TargetBatch(1, LEDGER, rows, mirror, lambda _: iter(joined), **more)
 
 
-def of_joined(tell_truncate: bool = True) -> Identities:
+def of_joined() -> Identities:
     """One joined target, which reads one table."""
-    identities = Identities(tell_truncate)
+    identities = Identities()
     table: Any = SimpleNamespace(table=brought("j").table, sources={"t": SimpleNamespace(id=T)})
     identities.joined([table])
     return identities
@@ -103,7 +103,7 @@ def written(identities: Identities, *batches: TargetBatch) -> list[list[str]]:
     looks = Looks("abcj")
     for one in batches:
         identities.begun(one, LEDGER, looks, "target")
-        identities.wrote(one)
+        identities.wrote()
     return looks.asked
 
 
@@ -116,29 +116,21 @@ def batches() -> Iterator[TargetBatch]:
     yield replace(batch(), checkpoint=replace(LEDGER, filling=(Filling("j"),)))
 
 
-def test_a_leader_looks_once_at_what_a_batch_writes_in_one_statement() -> None:
+def test_each_batch_looks_at_what_it_may_write_in_one_statement() -> None:
     """Joined targets only where their tables are moved, and never before users' own changes that come back."""
-    assert written(of_joined(), *batches()) == [["a"], ["b", "j"]]
-
-
-def test_each_batch_looks_where_no_identity_tells_a_truncate() -> None:
-    assert written(of_joined(tell_truncate=False), *batches()) == [["a"], ["a", "b", "j"], ["a", "j"], ["j"]]
+    assert written(of_joined(), *batches()) == [["a"], ["a", "b", "j"], ["a", "j"], ["j"]]
 
 
 def test_a_piece_before_a_leaders_first_batch_is_not_held_against_what_the_start_has_found() -> None:
     piece = replace(batch(), checkpoint=replace(LEDGER, filling=(Filling("j"),)))
-    of_joined(tell_truncate=False).begun(piece, LEDGER, Looks(""), "target")
+    of_joined().begun(piece, LEDGER, Looks(""), "target")
 
 
-@pytest.mark.parametrize("tell_truncate", [True, False])
-def test_a_joined_target_that_is_emptied_is_named_before_a_row_is_written(tell_truncate: bool) -> None:
-    identities = of_joined(tell_truncate)
+def test_a_joined_target_that_is_emptied_is_named_before_a_row_is_written() -> None:
+    identities = of_joined()
     with pytest.raises(TargetError, match="replaced while we run: j"):
         identities.begun(batch(moved=T), LEDGER, Looks("abc"), "target")
     identities.begun(batch(moved=T), LEDGER, Looks("j"), "target")
-    identities.wrote(batch(moved=T))
-    if tell_truncate:
-        identities.begun(batch(moved=T), LEDGER, Looks(""), "target")
-        return
+    identities.wrote()
     with pytest.raises(TargetError, match="replaced while we run: j"):
         identities.begun(batch(moved=T), LEDGER, Looks(""), "target")

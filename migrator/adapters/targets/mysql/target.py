@@ -61,8 +61,6 @@ class MysqlTargetWriter(MergingTarget[Session, Structure, Prepared, BatchWriter]
     All writing goes through one session; ``preflight`` and ``tables`` use short ones of their own.
     """
 
-    _identities_tell_truncate = False
-
     def __init__(self, settings: MysqlTarget, step: Callable[[str], None] = lambda name: None):
         super().__init__(settings, LEDGER, step)
         self._settings = settings

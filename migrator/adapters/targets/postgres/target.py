@@ -10,12 +10,12 @@ from migrator.adapters.targets.postgres.checks.dry_run import refused
 from migrator.adapters.targets.postgres.checks.holds import holds
 from migrator.adapters.targets.postgres.checks.preflight import preflight
 from migrator.adapters.targets.postgres.ledger import LEDGER
+from migrator.adapters.targets.postgres.looks import Looks
 from migrator.adapters.targets.postgres.mirror.joined_writer import JoinedWriter
 from migrator.adapters.targets.postgres.mirror.keeper import PostgresMirrorKeeper
 from migrator.adapters.targets.postgres.reflect import catalog, reflect
 from migrator.adapters.targets.postgres.refusal import LOCK_NOT_AVAILABLE, Refusal
 from migrator.adapters.targets.postgres.rows import executor_staging as staged
-from migrator.adapters.targets.postgres.rows.merge import qualified, quoted
 from migrator.adapters.targets.postgres.rows.prepared import Prepared, prepare
 from migrator.adapters.targets.postgres.rows.staging import StagingTables
 from migrator.adapters.targets.postgres.rows.triggers import triggers_of
@@ -23,7 +23,7 @@ from migrator.adapters.targets.postgres.rows.writer import BatchWriter, DirectLo
 from migrator.adapters.targets.postgres.session import Session
 from migrator.adapters.targets.postgres.settings import PostgresTarget
 from migrator.adapters.targets.postgres.structure import Structure
-from migrator.adapters.targets.shared.identities import WithRows, as_text, rows_there
+from migrator.adapters.targets.shared.identities import WithRows, as_text
 from migrator.adapters.targets.shared.merging import MergingTarget
 from migrator.adapters.targets.shared.reflected import require_tables
 from migrator.adapters.targets.shared.refused import StatementRefused, check_once
@@ -79,6 +79,7 @@ class PostgresTargetWriter(MergingTarget[Session, Structure, Prepared, BatchWrit
         self._settings = settings
         self._staging: StagingTables | None = None
         self._direct_loads = DirectLoads()
+        self._looks = Looks(settings.server.schema)
         self._applied = 0
         self._may_stage = False
         self._mirrors = PostgresMirrorKeeper(settings.migration)
@@ -160,8 +161,7 @@ class PostgresTargetWriter(MergingTarget[Session, Structure, Prepared, BatchWrit
         return [*found, *self._identities.emptied(same, self._rows_there(session))]
 
     def _rows_there(self, session: Session) -> WithRows:
-        place = self._settings.server.schema
-        return rows_there(session.rows, self._keys(), lambda name: qualified(TableId(place, name)), quoted)
+        return self._looks.rows_there(session.rows, self._keys())
 
     def _tried(self, structure: Structure, rows: Any, untried: Collection[str]) -> TargetError | None:
         return refused(self._settings, structure, rows, untried)

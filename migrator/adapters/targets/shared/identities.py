@@ -4,11 +4,11 @@ PostgreSQL numbers tables, and a number is one table's alone; their files have n
 and VACUUM FULL. MySQL and MariaDB tell when a table was made; an ALTER moves that too. So only a table that has no
 rows, and had some, is surely another one or was emptied.
 
-Which tables have rows the ledger says. A leader's first batch for a table looks whether it still has some: what
-somebody did since the start has no identity of before to be compared with. On MySQL and MariaDB, where no identity
-tells a TRUNCATE, each batch does, in its transaction: until the COMMIT nobody truncates what was read there. A batch
-that brings a table rows leaves it with some; after any other one the table is looked at, in the batch's transaction.
-Rows of joined targets are mapped inside of it, so that they are seen as they pass.
+Which tables have rows the ledger says. Each batch looks whether those that it may write into still have some, in its
+transaction: no identity tells a DELETE, nor on MySQL and MariaDB a TRUNCATE, and what somebody did between the start
+and a leader's first batch has no identity of before to be compared with. Until the COMMIT nobody truncates what was
+read there. A batch that brings a table rows leaves it with some; after any other one the table is looked at, in the
+batch's transaction. Rows of joined targets are mapped inside of it, so that they are seen as they pass.
 """
 
 from __future__ import annotations
@@ -39,20 +39,14 @@ class MadeAnew(Exception):
 
 
 class Identities:
-    """The identities of target tables, as the batches of a run see them.
+    """The identities of target tables, as the batches of a run see them."""
 
-    Args:
-        tell_truncate: whether a table's identity changes where somebody truncates it. If not, each batch looks.
-    """
-
-    def __init__(self, tell_truncate: bool = True) -> None:
-        self._tell_truncate = tell_truncate
+    def __init__(self) -> None:
         self._joined: tuple[JoinedTarget, ...] = ()
         self._passed: dict[str, bool] = {}
         self._seen: dict[str, str] = {}
         self._held: dict[str, bool | None] = {}
         self._led = False
-        self._looked_at: set[str] = set()
 
     def compared(self, found: Sequence[Sequence[object]]) -> None:
         """Takes note of tables that are seen for the first time.
@@ -69,7 +63,7 @@ class Identities:
         self._joined = tuple(targets)
 
     def begun(self, batch: TargetBatch, ledger: Checkpoint | None, with_rows: WithRows, where: str) -> None:
-        """Looks at the tables that this leader hasn't written into yet, before a batch does; or at all of it.
+        """Looks at the tables that a batch may write into, before it does.
 
         Args:
             batch: what is about to be written. A leader's first one says what it goes by: a start may know better
@@ -83,8 +77,7 @@ class Identities:
         known = ledger if self._led and ledger is not None else batch.checkpoint
         self._held = {one.target: one.holds for one in known.mapped or ()}
         self._passed = {}
-        names = self._written(batch) - (self._looked_at if self._tell_truncate else set())
-        if empty := self.emptied(sorted(names), with_rows):
+        if empty := self.emptied(sorted(self._written(batch)), with_rows):
             raise _replaced(empty, where)
 
     def seen_passing(self, batch: TargetBatch) -> TargetBatch:
@@ -136,10 +129,9 @@ class Identities:
         now = self._held | {name: rows or name in found for name, rows in left.items()}
         return tuple(replace(one, holds=now.get(one.target)) for one in batch.checkpoint.mapped)
 
-    def wrote(self, batch: TargetBatch) -> None:
+    def wrote(self) -> None:
         """Takes note of a batch that is committed."""
         self._led = True
-        self._looked_at |= self._written(batch)
 
     def kept(
         self, write: Callable[[], None], others: Callable[[Sequence[str]], Sequence[str]], where: str
@@ -200,7 +192,7 @@ def rows_there(
     return there
 
 
-def any_row(tables: Sequence[tuple[str, Sequence[str]]]) -> str:
+def any_row(tables: Sequence[tuple[str, Sequence[str]]], besides: str = "") -> str:
     """SQL that returns the places, from 0 on, of those of some tables that have a row, looked for from the end of the
     primary key.
 
@@ -208,11 +200,12 @@ def any_row(tables: Sequence[tuple[str, Sequence[str]]]) -> str:
 
     Args:
         tables: each one's name and its key's columns, quoted; no columns: not known.
+        besides: what is returned of the row, beside the place.
     """
-    looks = []
+    looks, more = [], f", {besides}" if besides else ""
     for place, (table, key) in enumerate(tables):
         order = f" ORDER BY {', '.join(f'{column} DESC' for column in key)}" if key else ""
-        looks.append(f"(SELECT {place} FROM {table}{order} LIMIT 1)")
+        looks.append(f"(SELECT {place}{more} FROM {table}{order} LIMIT 1)")
     return " UNION ALL ".join(looks)
 
 

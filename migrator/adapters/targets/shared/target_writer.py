@@ -45,15 +45,13 @@ class TargetWriter(ABC, Generic[SessionT, StructureT, PreparedT]):
         step: called at the points ``target.begun`` to ``target.committed``; what it raises rolls back.
     """
 
-    _identities_tell_truncate = True
-
     def __init__(self, settings: CommonSettings, ledger: LedgerTable, step: Callable[[str], None]):
         self._address, self._migration = settings.server.address, settings.migration
         self._user, self._reason = settings.server.user, settings.reason
         self._ledger = ledger
         self._step = step
         self._structures: dict[TableId, StructureT] = {}
-        self._identities = Identities(self._identities_tell_truncate)
+        self._identities = Identities()
         self._session: SessionT | None = None
         self._epoch: int | None = None
         self._orphans: OrphansAside | None = None
@@ -94,7 +92,7 @@ class TargetWriter(ABC, Generic[SessionT, StructureT, PreparedT]):
             raise self._lost(lost) from None
         if epoch != self._epoch:
             self._structures = {}  # read anew by a new leader, who may have dropped some
-            self._identities = Identities(self._identities_tell_truncate)
+            self._identities = Identities()
         self._epoch = epoch
         return taken
 
@@ -108,7 +106,7 @@ class TargetWriter(ABC, Generic[SessionT, StructureT, PreparedT]):
         if epoch is None:
             raise TargetError("the ledger wasn't taken over yet", remedy="call open() before apply()")
         self._identities.kept(lambda: self._apply(batch, epoch), self._others, self._address)
-        self._identities.wrote(batch)
+        self._identities.wrote()
         self._after_commit(batch)
         self._step("target.committed")
 

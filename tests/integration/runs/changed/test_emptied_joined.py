@@ -135,21 +135,25 @@ def test_one_that_the_source_has_emptied_stays_so(
     assert "emptied by somebody else" not in capsys.readouterr().out
 
 
-def test_one_that_is_truncated_while_we_run_ends_the_run_and_gets_all_rows(project: Project) -> None:
+@pytest.mark.parametrize("emptied", [truncated, deleted])
+def test_one_that_is_emptied_while_we_run_ends_the_run_and_gets_all_rows(
+    project: Project, emptied: Callable[[Project], None]
+) -> None:
     with pytest.raises(TargetError, match="was replaced while we run: tally"):
-        meddled(project, truncated)
+        meddled(project, emptied)
     assert project.new.query("SELECT count(*) FROM tally") == [(0,)]
     project.run_here()
     assert right(project)
 
 
+@pytest.mark.parametrize("emptied", [truncated, deleted])
 def test_without_the_look_while_we_run_rows_go_into_an_emptied_one(
-    project: Project, monkeypatch: pytest.MonkeyPatch
+    project: Project, monkeypatch: pytest.MonkeyPatch, emptied: Callable[[Project], None]
 ) -> None:
     """Negative control."""
     project.old.execute("UPDATE orders SET customer = id")
     monkeypatch.setattr(Identities, "among_holding", lambda self, tables: [])
-    meddled(project, truncated)
+    meddled(project, emptied)
     assert project.new.query("SELECT count(*) FROM tally") != [(0,)]
     assert not right(project, "tally")
 

@@ -35,6 +35,10 @@ def truncated(project: Project) -> None:
     project.new.execute(TRUNCATE)
 
 
+def deleted(project: Project) -> None:
+    project.new.execute(DELETE)
+
+
 def refused_and_followed(project: Project) -> None:
     """Each start says so until its remedy is followed."""
     for _ in range(2):
@@ -150,9 +154,12 @@ def test_without_the_look_only_changed_rows_come_back(
     assert not right(project)
 
 
-def test_one_that_is_truncated_while_we_run_gets_no_row_until_it_gets_all(project: Project) -> None:
+@pytest.mark.parametrize("emptied", [truncated, deleted])
+def test_one_that_is_emptied_while_we_run_gets_no_row_until_it_gets_all(
+    project: Project, emptied: Callable[[Project], None]
+) -> None:
     with pytest.raises(TargetError, match=WHILE_WE_RUN) as caught:
-        meddled(project, truncated)
+        meddled(project, emptied)
     assert "emptied by TRUNCATE" in caught.value.cause
     assert project.new.query("SELECT count(*) FROM late") == [(0,)]
     refused_and_followed(project)
@@ -191,11 +198,12 @@ def test_one_whose_file_is_written_anew_goes_on(project: Project) -> None:
     assert right(project)
 
 
+@pytest.mark.parametrize("emptied", [truncated, deleted])
 def test_without_the_look_while_we_run_rows_go_into_an_emptied_table(
-    project: Project, monkeypatch: pytest.MonkeyPatch
+    project: Project, monkeypatch: pytest.MonkeyPatch, emptied: Callable[[Project], None]
 ) -> None:
     """Negative control."""
     monkeypatch.setattr(Identities, "among_holding", lambda self, tables: [])
-    meddled(project, truncated)
+    meddled(project, emptied)
     assert project.new.query("SELECT count(*) FROM late") != [(0,)]
     assert not right(project)
