@@ -138,7 +138,7 @@ def carry_over(
     return Carried(
         tuple(sorted(pair for pair in every if pair not in waits)),
         tuple(sorted((name, table, request) for (name, table), request in waits.items())),
-        _written_so_far(applied.mapped or (), mapped, anew, empty, alone),
+        _written_so_far(applied.mapped or (), mapped, anew | _cleared(late, missing), empty, alone),
         (*warned, *_warnings(compared, {*_otherwise(applied.mapped or (), mapped, joined)} - replaced)),
     )
 
@@ -173,6 +173,11 @@ def _asked(
         late.begin(name, needed)
         asked = asked_for(applied, book(), needed)
     return asked, False
+
+
+def _cleared(late: LateTargets, missing: Iterable[tuple[str, TableId]]) -> set[str]:
+    """Returns the tables beside that lack rows: this start has emptied those that had some."""
+    return {name for name, _ in missing if name in late.besides}
 
 
 def _unasked(late: LateTargets, names: set[str]) -> set[str]:

@@ -83,6 +83,7 @@ MAPPING = (
         ("rows that are there are no reason to stop", "(not beside and (holds or not joins)):", "(not beside and not joins):"),
         ("rows of another mapping are read again unasked", "(not beside and (holds or not joins)):", "(not beside and holds):"),
         ("a target that joins gets changes only", "        late.begin(name, needed)\n", "        pass\n"),
+        ("a table beside that a start empties has lost its rows", "anew | _cleared(late, missing)", "anew"),
         ("an accepted mapping leaves no trace", 'late.keep("accept", ', "str("),
         ("rows of a former next mapping stay beside", "if len(asked) < len(needed) or (beside and holds):", "if len(asked) < len(needed):"),
     ),

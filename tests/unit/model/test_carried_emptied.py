@@ -11,6 +11,7 @@ from migrator.adapters.targets.shared.identities import Identities
 from migrator.errors import TargetError
 from migrator.model.codecs.codec import checkpoint_from_json, checkpoint_to_json
 from migrator.model.progress import Mapped, TableDump, TableIdentity
+from migrator.model.requests.request import RequestState
 from migrator.ports.target import TargetBatch
 from migrator.run.lead.emptied import emptied
 from tests.unit.model.carried import DUMPED, T, Target, brought
@@ -204,3 +205,18 @@ def test_the_ledger_keeps_it_and_an_older_one_says_nothing() -> None:
     target.checkpoint = checkpoint_from_json(document)
     target.rows.discard("b")
     target.run(empty=True, **EVERY)
+
+
+def test_a_table_beside_that_a_start_empties_has_no_rows_that_a_batch_could_miss() -> None:
+    """Its request was given up when it had some; the next start asks anew."""
+    target = Target(None)
+    target.run(a=(T,))
+    target.besides = frozenset({"b"})
+    target.run(a=(T,), b=(T,))
+    assert "b" in target.rows
+    target.book = target.book.close("r1.1", RequestState.CANCELLED)
+    target.run(a=(T,), b=(T,))
+    assert len(target.begun) == 2
+    target.rows.discard("b")
+    with pytest.raises(TargetError, match="replaced while we run: b"):
+        target.apply(TargetBatch(1, target.checkpoint or DUMPED, (brought("b"),)), set())

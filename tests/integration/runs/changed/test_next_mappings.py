@@ -220,6 +220,24 @@ def test_a_next_function_is_given_up_and_asked_for_again(
     assert "Of late the function that is declared as next was taken" in caught.value.cause
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("project", ["new_pg", "new_maria", "new_mysql"], indirect=True)
+def test_one_whose_request_was_cancelled_is_emptied_and_asked_for_again_by_the_next_start(
+    project: Project,
+) -> None:
+    """What that start has removed itself isn't missed by its first batch."""
+    project.command("remap", "late")
+    killed = project.process(*UNTIL, crash_at="apply.committed:2")
+    said, _ = killed.communicate(timeout=180)
+    assert killed.returncode == -9, said
+    assert project.new.query(f"SELECT count(*) FROM {BESIDE}") != [(0,)]
+    (request,) = look(configuration.load(project.config)).book.requests
+    assert project.command("dump", "cancel", request.name()) == 0
+    project.run_here()
+    assert project.differences() == []
+    assert rows(project) == made_by(project, AFTER)
+
+
 def test_what_cannot_come_into_force_is_refused_by_name(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
