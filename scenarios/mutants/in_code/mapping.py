@@ -15,6 +15,7 @@ _CARRIED = (
     "tests/unit/model/test_carried_emptied.py",
     "tests/unit/model/test_emptied_joined.py",
 )
+_LOOKS = ("tests/unit/targets/test_looks.py",)
 _REMAPPING = ("tests/unit/run/lead/test_remapping.py",)
 _BESIDES = ("tests/integration/targets/test_besides.py",)
 _DIFFERING = ("tests/integration/transforms/test_differing.py",)
@@ -72,6 +73,14 @@ MAPPING = (
         ("users' own changes are taken for a loss", "        if batch.echo:\n            return set()", ""),
         ("joined targets are looked at that a batch leaves alone", "if moved & {table.id for table in one.sources.values()}", "if True"),
         ("a piece is held against what the start has found", "batch.checkpoint.filling} if self._led else set()", "batch.checkpoint.filling}"),
+    ),
+    *mutants_of(
+        "migrator/adapters/targets/postgres/looks.py", _LOOKS,
+        ("a page that lost its rows is an answer", "if name not in found]", "if name not in self._pages]"),
+        ("each look is a search", "if name in self._pages]", "if False]"),
+        ("the page beside is asked", "(first, first + 1)", "(first + 1, first + 2)"),
+        ("a page is remembered for good", "        self._pages |= ", "        self._pages = self._pages or "),
+        ("of two tables one is asked about", "{2 * place + 1}", "1"),
     ),
     *mutants_of(
         "migrator/run/lead/carried.py", _CARRIED,
