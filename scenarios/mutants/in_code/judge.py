@@ -11,7 +11,28 @@ _KEYS = (
     "tests/unit/verify/test_lanes.py",
 )
 
+_TWO_SIDES = ("tests/unit/verify/two_sides/test_two_sides.py", "tests/unit/verify/two_sides/test_drawn.py")
+
 JUDGE = (
+    *mutants_of(
+        "verify/two_sides/checks.py", _TWO_SIDES,
+        ("reads that nobody pointed aren't judged", "if history.reads or history.pointed else []", "if history.pointed else []"),
+        ("pointed reads that nobody did aren't judged", "if history.reads or history.pointed else []", "if history.reads else []"),
+        ("numbers aren't judged", "if history.numbered else []", "if False else []"),
+        ("a side may lack what it has answered", "        *_overdue(history),\n", ""),
+        ("a state of the other side is held against it", "                continue\n            there = set(state.keys)\n            late", "                pass\n            there = set(state.keys)\n            late"),
+        ("a write that is answered later is overdue", "if at < state.at and one.key not in there), None)", "if one.key not in there), None)"),
+        ("two rows that are equal count as one", "rows = Counter(old.rows), Counter(new.rows)", "rows = Counter({*old.rows}), Counter({*new.rows})"),
+        ("what only the new side has is equal", "only += [(new.side, row)", "str() or [(new.side, row)"),
+        ("a read is wherever it likes", "        if one.side not in sides:\n            headline", "        if False:\n            headline"),
+        ("reads that nobody did on a side prove it", "    if missed and not cases:\n", "    if False:\n"),
+        ("the first word counts for good", "before[-1] if before else OLD", "before[0] if before else OLD"),
+        ("a word counts only once it is carried out", "{before[-1] if before else OLD, *meanwhile}", "{before[-1] if before else OLD}"),
+        ("a word counts before it is said", "if word.asked <= read.ended and word.answered > read.asked", "if word.answered > read.asked"),
+        ("a number that is taken is no collision", "for one in collided]\n", "for one in collided if False]\n"),
+        ("a number that was given before goes on", "if highest is not None and int(one.key) <= int(highest.key):", "if highest is not None and int(one.key) < int(highest.key) - 10**9:"),
+        ("a number is held against writes beside it", "known[ended].ended < one.committing:", "known[ended].ended <= one.ended and known[ended] is not one:"),
+    ),
     *mutants_of(
         "verify/tables/rounds/progress.py", ("tests/unit/verify/test_verify_ruling.py",),
         ("a round counts before the target has reached it", "counts=reached)", "counts=True)"),

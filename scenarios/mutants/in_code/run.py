@@ -26,6 +26,7 @@ _GRAINS = (
     "tests/unit/run/apply/test_halving.py",
 )
 
+_GRAINS_ASIDE = ("tests/unit/run/apply/test_grains_aside.py",)
 _KEPT = ("tests/unit/transforms/test_kept.py",)
 
 RUN = (
@@ -91,6 +92,25 @@ RUN = (
         ("a row goes with the grain of others", "one is not None and one in values", "one is not None"),
         ("numbers of two types never link", "_plain(text) if number else text for text, number", "text for text, number"),
         ("a hierarchy's grains are told apart", "plain and not floats and not entangled(self._reaches)", "plain and not floats"),
+    ),
+    *mutants_of(
+        "migrator/run/apply/grains_aside.py", _GRAINS_ASIDE,
+        ("rows of another half are mapped", "not wanted < self._wholes[-1][0]:", "False:"),
+        ("a transaction inherits what another found", "        self._again.clear()\n        self._found.clear()\n", "        pass\n"),
+        ("none may go aside, and does", "self._most is not None and self._of(target).apart", "self._of(target).apart"),
+        ("a computed grain goes aside", "self._most is not None and self._of(target).apart", "self._most is not None"),
+        ("a grain that was set aside has rows", "Sides(grains.without(sides.before, held), grains.without(sides.after, ()), sides.dumped)", "Sides(sides.before, grains.without(sides.after, ()), sides.dumped)"),
+        ("a grain is tried again that nobody touched", "        if not touched:\n            return sides\n", ""),
+        ("a record stays of a grain that is right again", "frozenset(self._again.pop(name, ()))", "frozenset()"),
+        ("a grain without a key goes into the target", "_fault(_after(mapped), plan) is not None", "False"),
+        ("rows of before count as those of now", "mapped.filter(pc.equal(mapped[SIDE], 1))", "mapped"),
+        ("two rows of one key are no fault", "pc.greater(counted[\"count_all\"], 1)", "pc.greater(counted[\"count_all\"], 2)"),
+        ("a key that is NULL is no fault", "        if rows[name].null_count:\n", "        if False:\n"),
+        ("grains are blamed for what fails without any", "        if fails(()) is not None:\n            return None", "        if False:\n            return None"),
+        ("a grain found too many is set aside", "        if len(found) > most:\n", "        if False:\n"),
+        ("what was found leaves no record", "setdefault(target.table.id.name, []).extend(records)", "setdefault(target.table.id.name, [])"),
+        ("what fails stays among the rows", "grains.without(sides.after, found.keys()), sides.dumped\n", "grains.without(sides.after, ()), sides.dumped\n"),
+        ("a part that only took grains aside is lost", "if last is None and (found or again):", "if False:"),
     ),
     *mutants_of(
         "migrator/run/apply/halving.py", _GRAINS[2:],

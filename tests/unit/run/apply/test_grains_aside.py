@@ -250,6 +250,41 @@ def test_what_is_wrong_for_all_blames_no_grain(monkeypatch: pytest.MonkeyPatch) 
     assert (tried, world.held) == ([0], ()), "one try, without any basket"
 
 
+def test_where_all_can_be_mapped_no_grain_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row of before and one of now have one key, and are no two rows of it."""
+    world, tried = begun(), list[Tables]()
+    monkeypatch.setattr(GrainsAside, "_failure", lambda self, plan, tables, mirror: tried.append(tables))
+    world.batch(lambda: world.state["basket"].update({3: (3, 2)}))
+    world.check()
+    assert tried == []
+
+
+def test_a_grain_aside_is_tried_again_by_who_touches_it_alone() -> None:
+    """Nor is one whose transaction was undone taken for tried in the next."""
+    world = begun()
+    world.batch(lambda: world.state["basket"].update({3: (3, NO_KEY)}))
+    mirror = cast(Mirror, SimpleNamespace(aside=world.held, stay=lambda: None))
+    everything = world.tables()
+    other = {**everything, "basket": table(BASKET, [(5, 1)]), "line": table(LINE, [])}
+    part = TargetRows(TARGET.table, None, None, None, True)
+    for undone in (False, True):
+        world.aside.begin()
+        if undone:
+            assert (
+                world.aside.tried(TARGET, mirror, Sides(everything, everything, False)).before != everything
+            )
+            world.aside.begin()
+        sides = Sides(other, other, False)
+        assert world.aside.tried(TARGET, mirror, sides) is sides
+        assert [one.grains for one in world.aside.noting(TARGET, [part])] == [frozenset()]
+    for parts in ([part], []):
+        assert list(world.aside.noting(TARGET, parts)) == parts
+        world.aside.tried(TARGET, mirror, Sides(everything, everything, False))
+        assert [len(one.grains) for one in world.aside.noting(TARGET, parts)] == [1], (
+            "also without other rows"
+        )
+
+
 def test_more_than_may_go_aside_stop_by_name_and_leave_nothing() -> None:
     world = begun(most=2)
     before = dict(world.target)

@@ -133,6 +133,13 @@ def test_a_read_on_another_side_than_the_one_pointed_to_is_seen(read: Read) -> N
     assert outcomes(nobody)[READS.code] is Outcome.UNKNOWN, "nobody read where reads went"
 
 
+def test_reads_are_judged_where_there_are_some_or_should_be() -> None:
+    assert READS.code not in outcomes(TRUE)
+    assert outcomes(replace(TRUE, reads=(Read(1, 2, OLD),)))[READS.code] is HOLDS, "nobody has pointed them"
+    assert violated(replace(TRUE, reads=(Read(1, 2, NEW),))) == {READS.code}
+    assert outcomes(replace(TRUE, pointed=POINTED))[READS.code] is Outcome.UNKNOWN
+
+
 def test_numbers_that_collide_or_fall_behind_the_other_side_are_seen() -> None:
     writes = (
         Write(1, 1, OLD, "7", 0, 5, OK),
