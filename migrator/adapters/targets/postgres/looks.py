@@ -3,8 +3,8 @@
 Until VACUUM has been there, and where an old snapshot keeps it away, a search for a row of a table reads through all
 that were deleted before it finds one that is left: of ten million rows, 81,380 pages, which takes seconds. So a look
 begins with the page in which a row was seen last, which is one read; only where that page has none any more is the
-table searched, from the end of its key. Whatever row the page holds by now, the table has one: a page that isn't known,
-or is another's, costs a search, and can't answer wrongly.
+table searched, from the end of its key. Whatever row the page holds by now, the table has one: a page that isn't
+known, or is another's, costs a search, and can't answer wrongly.
 """
 
 from __future__ import annotations
