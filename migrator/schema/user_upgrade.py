@@ -35,10 +35,13 @@ class Manner:
         schema: of names without one, on PostgreSQL; empty leaves that to the role.
         lock_s: seconds that a statement may wait for a lock: whoever wants the same table waits behind it. 0 leaves
             that to the session.
+        found: whether the tables are there already: where no revision is noted as run, all of them are, and none
+            is run.
     """
 
     schema: str = ""
     lock_s: int = 0
+    found: bool = False
 
 
 def upgrade_user_target(
@@ -51,18 +54,19 @@ def upgrade_user_target(
     ``ConnectionFailed``.
     """
     scripts, engine = _single(alembic_dir, revision), as_engine(target, REVISIONS)
-    config = _config(alembic_dir, engine)
+    config, manner = _config(alembic_dir, engine), manner or Manner()
     with connected(engine) as connection:
         try:
-            _begin(connection, scripts, manner or Manner())
+            _begin(connection, scripts, manner)
             before = _before(connection, scripts, alembic_dir)
-            todo = _todo(scripts, before, revision)
+            noted = manner.found and not before
+            todo = [] if noted else _todo(scripts, before, revision)
         except DBAPIError as error:
             raise _refused(engine, alembic_dir, error) from None
         config.attributes["connection"] = connection
         try:
             with old_names(Path(alembic_dir)):
-                command.upgrade(config, revision)
+                (command.stamp if noted else command.upgrade)(config, revision)
             connection.commit()
         except (Exception, SystemExit) as error:  # revisions are the user's code
             connection.close()

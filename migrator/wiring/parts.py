@@ -306,9 +306,11 @@ def revision_problem(settings: Settings) -> str | None:
     return control.target_head_problem(target_database(settings), settings.alembic, schema)
 
 
-def upgrade_user_target(settings: Settings) -> None:
-    """Runs the project's own Alembic revisions on the target."""
-    control.upgrade_user_target(target_database(settings), settings.alembic)
+def upgrade_user_target(settings: Settings, *, found: bool = False) -> None:
+    """Runs the project's own Alembic revisions on the target; ``found``: its tables are there, and all count as run
+    where none is noted."""
+    manner = control.Manner(settings.target.schema, found=found)
+    control.upgrade_user_target(target_database(settings), settings.alembic, manner=manner)
 
 
 def source_position(settings: Settings) -> Position:

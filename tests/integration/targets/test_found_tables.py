@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from migrator.errors import ConfigError
-from migrator.schema import upgrade_user_target
+from migrator.errors import ConfigError, TargetError
+from migrator.schema import Manner, target_head_problem, upgrade_user_target
 from migrator.schema.user_upgrade import user_sql
+from tests.integration.targets.test_target_schema import revisions as revisions
 from tests.integration.targets.test_target_schema import url_of
 from tests.servers import Database
 
@@ -79,3 +80,20 @@ def test_an_empty_database_without_the_dump_is_refused_with_the_command_that_wri
     with pytest.raises(ConfigError, match=r"isn't written down(.|\n)*pg_dump -s(.|\n)*0001_new_schema.sql"):
         upgrade_user_target(url_of(new_pg), project)
     assert new_pg.query("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == [(0,)]
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+def test_revisions_count_as_run_where_a_file_has_made_their_tables(
+    request: pytest.FixtureRequest, revisions: Path, kind: str
+) -> None:
+    """Those that come after what is noted run: the file is of an older state then."""
+    new: Database = request.getfixturevalue("new_pg" if kind == "postgresql" else "new_maria")
+    first = "CREATE TABLE first (id int PRIMARY KEY)"
+    new.execute(first)
+    with pytest.raises(TargetError, match=r"revision one can't be run(.|\n)*already exists"):
+        upgrade_user_target(url_of(new), revisions)
+    assert upgrade_user_target(url_of(new), revisions, manner=Manner(found=True)) == []
+    assert target_head_problem(url_of(new), revisions) is None
+    new.execute("UPDATE alembic_version SET version_num = 'one'")
+    assert upgrade_user_target(url_of(new), revisions, manner=Manner(found=True)) == ["two"]
+    assert new.query("SELECT count(*) FROM second") == [(0,)]
