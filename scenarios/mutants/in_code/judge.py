@@ -40,8 +40,9 @@ JUDGE = (
         ("no duplicate counts at once", "duplicates=one_view", "duplicates=False"),
         ("a round that moved settles everything", "Ruling(all=still,", "Ruling(all=True,"),
         ("a round that stood still settles nothing", "Ruling(all=still,", "Ruling(all=False,"),
-        ("a row that was corrected since is left out for good", "return self.bad_rows if still else (", "return ("),
-        ("a row that was corrected between two reads is mapped", "if still else (*self.bad_rows_before, *self.bad_rows)", "if still else self.bad_rows"),
+        ("a round that hides a corrected row counts", "if not still and not {", "if False and not {"),
+        ("a grain is taken for the row of its key", "return one.grain, one.columns, one.key", "return False, (), one.key"),
+        ("a round that stood still proves nothing", "if not still and not {", "if not {"),
     ),
     *mutants_of(
         "verify/tables/hashed_by_servers/digest.py", ("tests/unit/verify/test_chunk_keys.py", "tests/unit/verify/test_verify_digest_rules.py"),

@@ -320,7 +320,8 @@ class LiveComparison:
         if reads.mapped is not None and table.shape is not None:
             sides = stored_sides(self.spark(), reads.mapped, rows, table.columns, table.shape)
         else:
-            aside = table.set_aside(reads.still)
+            if (aside := table.set_aside(reads.still)) is None:
+                return
             sides, table.columns = canonical_sides(
                 self.spark(), table.target, reads.source, rows, aside, self.source
             )

@@ -183,14 +183,18 @@ class TableProgress:
         self.bad_rows_before = self.bad_rows
         self.bad_rows = tuple(one for one in rows if one.target == self.target.name)
 
-    def set_aside(self, still: bool) -> tuple[BadRow, ...]:
-        """Rows set aside, or that were when the source was read.
+    def set_aside(self, still: bool) -> tuple[BadRow, ...] | None:
+        """Rows set aside, whose source rows aren't mapped; None where this round proves nothing.
 
-        One that was corrected between the two reads fails in the view of the source, while the ledger that the target
-        was read with doesn't name it any more. Its key is left out then: open, and read again. Where both sides
-        stood still, just those that the ledger names fail.
+        One that was corrected between the two reads may fail in the view of the source, while the ledger that the
+        target was read with doesn't name it any more. Left out, it would hide its row: one that the target lacks would
+        be on neither side. So the table is read once more. Where both sides stood still, just those that the ledger
+        names fail.
         """
-        return self.bad_rows if still else (*self.bad_rows_before, *self.bad_rows)
+        if not still and not {*map(_name, self.bad_rows_before)} <= {*map(_name, self.bad_rows)}:
+            self.shown = None  # its rows are of a round that is forgotten
+            return None
+        return self.bad_rows
 
     def agree(self, rows: int) -> None:
         """Takes a first round in which no row had to be read: ``rows`` of both sides have one digest."""
@@ -356,6 +360,10 @@ class TableProgress:
         joined = differing.join(before, reduce(lambda a, b: a & b, same), "left")
         streak = F.coalesce(F.col("__before_streak"), F.lit(0)) + 1
         return joined.select(*differing.columns, streak.alias(STREAK))
+
+
+def _name(one: BadRow) -> tuple[bool, tuple[str, ...], tuple[str, ...]]:
+    return one.grain, one.columns, one.key
 
 
 def _marked(differing: DataFrame, streak: Column, certain: Column) -> DataFrame:
