@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from migrator.model.event import Key, TransactionId
@@ -157,9 +158,17 @@ class BadRow:
         """Tells whether its mapping fails, so that there is no mapped row."""
         return self.reason.startswith(UNMAPPED)
 
+    def is_named(self, key: Sequence[str]) -> bool:
+        """Tells whether an operator's key is this one's: its values, or each of them behind its column (``id=3``)."""
+        return tuple(key) in (self.key, self.spelled())
+
+    def spelled(self) -> tuple[str, ...]:
+        """The values of the key, each behind its column."""
+        return tuple(f"{name}={value}" for name, value in zip(self.columns, self.key, strict=True))
+
     def key_text(self) -> str:
         """``name=value`` pairs of the key."""
-        return ", ".join(f"{name}={value}" for name, value in zip(self.columns, self.key, strict=True))
+        return ", ".join(self.spelled())
 
 
 class Phase(enum.Enum):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import replace
 
 from sqlalchemy import URL, Engine, text
@@ -37,7 +38,7 @@ def drop_bad_row(
         row: target table and key, as they are listed.
         reason: why.
 
-    Raises ``RequestError`` where no such row is set aside, ``ConnectionFailed``, ``TargetError``.
+    Raises ``RequestError`` where no such row is set aside, or several are, ``ConnectionFailed``, ``TargetError``.
     """
     engine = as_engine(target)
     dialect = DIALECTS[engine.dialect.name]
@@ -47,7 +48,7 @@ def drop_bad_row(
     with connected(engine) as connection:
         try:
             found = connection.execute(text(read), named([migration])).fetchall()
-            document, dropped = _dropped(found[0] if found else (0, None), row, reason, who[1])
+            document, dropped = dropped_in(found[0] if found else (0, None), row, reason, who[1])
             connection.execute(text(write), named([document, migration]))
             said = f"{dropped.target} {dropped.key_text()}"
             note(
@@ -69,7 +70,7 @@ def drop_bad_row(
     return dropped
 
 
-def _dropped(
+def dropped_in(
     found: tuple[int, str | None], row: tuple[str, tuple[str, ...]], reason: str, where: str
 ) -> tuple[str, BadRow]:
     """The ledger's document with the row given up, and that row."""
@@ -87,15 +88,23 @@ def _dropped(
             remedy="run the version of the tool that wrote it, or a newer one",
         ) from None
     held = () if checkpoint is None else checkpoint.bad_rows
-    wanted = next((one for one in held if (one.target, one.key) == row), None)
-    if wanted is None or checkpoint is None:
+    meant = [one for one in held if one.target == row[0] and one.is_named(row[1])]
+    if len(meant) > 1:
+        raise RequestError(
+            f"several of {row[0]} are set aside with this key",
+            where="; ".join(one.key_text() for one in meant),
+            cause="a grain, and a row or another grain, may have the same value",
+            remedy="write each value of the key behind its column:"
+            f" migrator rows drop {row[0]} {shlex.join(meant[0].spelled())}",
+        )
+    if not meant or checkpoint is None:
         raise RequestError(
             f"no row of {row[0]} with this key is set aside",
             where=f"{row[0]} {' '.join(row[1])}",
             cause=f"there are {sum(one.target == row[0] for one in held)} of this table",
             remedy="take table and key as `migrator rows set-aside` lists them",
         )
-    changed = replace(wanted, dropped=reason)
-    rows = tuple(changed if one is wanted else one for one in held)
+    changed = replace(meant[0], dropped=reason)
+    rows = tuple(changed if one is meant[0] else one for one in held)
     written = ledger_to_json(replace(checkpoint, bad_rows=rows), segment_id)
     return json.dumps(written, ensure_ascii=False), changed

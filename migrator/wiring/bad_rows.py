@@ -35,8 +35,8 @@ def await_retry(
 ) -> list[BadRow]:
     """Waits until the requests are closed; those of the rows that are still set aside. Raises ``RequestError``."""
     await_repair(settings, names, wait_s)
-    asked = {(one.target, one.key) for one in rows}
-    return [one for one in bad_rows(settings) if (one.target, one.key) in asked]
+    asked = {(one.target, one.columns, one.key) for one in rows}
+    return [one for one in bad_rows(settings) if (one.target, one.columns, one.key) in asked]
 
 
 def drop(settings: Settings, target: str, key: Sequence[str]) -> BadRow:

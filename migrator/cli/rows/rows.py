@@ -103,7 +103,7 @@ def chosen(found: Sequence[BadRow], table: str | None, key: Sequence[str]) -> li
     of_table = [one for one in found if one.target == table]
     if not key:
         return [one for one in of_table if not one.dropped]
-    wanted = [one for one in of_table if one.key == tuple(key)]
+    wanted = [one for one in of_table if one.is_named(key)]
     if not wanted:
         raise RequestError(
             f"no row of {table} with this key is set aside",

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from migrator.adapters.memory.target import MemoryDatabase
+from migrator.cli.rows.rows import chosen
 from migrator.columnar.bad_rows import StillBad
-from migrator.errors import TargetError
+from migrator.errors import RequestError, TargetError
+from migrator.model.codecs.codec import FORMAT
 from migrator.model.codecs.ledger_codec import ledger_from_json, ledger_to_json
 from migrator.model.limits import SET_ASIDE, ApplyLimits
 from migrator.model.position import Position
@@ -18,6 +20,7 @@ from migrator.model.progress import UNMAPPED, BadRow, Checkpoint, GrainName, Par
 from migrator.ports.target import TargetBatch, TargetRows
 from migrator.run.apply.set_aside import AsideTarget
 from migrator.run.commands.repair import wanted_of
+from migrator.schema.bad_rows import dropped_in
 from tests.unit.run.apply.test_set_aside import ITEM, Joins, Pairs, refuses, table
 
 COLUMNS = ("basket.id",)
@@ -120,3 +123,29 @@ def test_a_grain_waits_for_no_parent_and_none_waits_for_it() -> None:
     (left,) = StillBad(held, [rows]).found()
     assert left.parent is not None
     assert left.parent.came, "the row that the grain brought back"
+
+
+def test_a_grain_is_told_from_a_row_and_from_another_grain_of_the_same_value() -> None:
+    row = BadRow("item", ("id",), ("1",), "p", 1, "r", "x")
+    other = replace(grain("1"), columns=("shelf.no",))
+    held = (grain("1"), row, other, grain("2"))
+    document = json.dumps(ledger_to_json(Checkpoint(Position(1, "p"), bad_rows=held), "s"))
+
+    def drop(*key: str) -> list[BadRow]:
+        written, _ = dropped_in((FORMAT, document), ("item", key), "a test", "here")
+        checkpoint, _ = ledger_from_json(json.loads(written))
+        assert checkpoint is not None
+        return [one for one in checkpoint.bad_rows if one.dropped]
+
+    with pytest.raises(RequestError, match="several of item are set aside") as refused:
+        drop("1")
+    assert "basket.id=1; id=1; shelf.no=1" in refused.value.where
+    words = refused.value.remedy.split("migrator rows drop item ")[1].split()
+    assert [one.columns for one in drop(*words)] == [COLUMNS]
+    assert [one.columns for one in drop("id=1")] == [("id",)]
+    assert [one.columns for one in drop("shelf.no=1")] == [("shelf.no",)]
+    assert [one.key for one in drop("2")] == [("2",)], "the only one needs no column"
+    with pytest.raises(RequestError, match="no row of item"):
+        drop("id=2")
+    assert chosen(held, "item", ["basket.id=1"]) == [held[0]]
+    assert chosen(held, "item", ["1"]) == list(held[:3]), "trying too much again does no harm"
