@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -11,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from migrator.adapters.observers.declared import COUNTER, METRICS
 from migrator.adapters.observers.metrics import exposition
 from migrator.adapters.observers.telemetry.asked import SIGNALS, Asked, asked
-from migrator.adapters.observers.telemetry.sender import Telemetry, installed
+from migrator.adapters.observers.telemetry.sender import Telemetry, _Heard, installed
 from migrator.model.observed.happening import ERROR, Happening
 from migrator.model.observed.observation import COMMIT, MAP, StepTaken
 from migrator.run.progress import Progress
@@ -199,6 +200,24 @@ def test_the_sdks_words_are_others_again_afterwards(collector: Collector) -> Non
     before = (list(logger.handlers), logger.propagate)
     _telemetry(Progress()).close()
     assert (list(logger.handlers), logger.propagate) == before
+
+
+def test_one_signals_words_arent_anothers() -> None:
+    """Each is sent by a thread of its own, all at once."""
+    heard, all_said, found = _Heard(), threading.Barrier(3), dict[str, str]()
+
+    def fail(signal: str) -> None:
+        logging.getLogger("opentelemetry.exporter").error("Failed to export %s.", signal)
+        all_said.wait(30)
+        found[signal] = heard.last
+
+    threads = [threading.Thread(target=fail, args=(signal,)) for signal in SIGNALS]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    heard.close()
+    assert found == {signal: f"Failed to export {signal}" for signal in SIGNALS}
 
 
 def test_everything_that_is_asked_for_is_installed_for_tests() -> None:

@@ -173,15 +173,27 @@ class _Fresh:
 
 
 class _Heard(logging.Handler):
-    """The last words of the SDK, which would go to the terminal else, into the display of the run."""
+    """The last words of the SDK, which would go to the terminal else, into the display of the run.
+
+    ``last``: those of the calling thread: each signal is sent by a thread of its own, and one's failure isn't another's.
+    """
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self.last = ""
+        self._words = threading.local()
         self._logger = logging.getLogger("opentelemetry")
         self._before = self._logger.propagate
         self._logger.addHandler(self)
         self._logger.propagate = False
+
+    @property
+    def last(self) -> str:
+        """The words; empty where there were none."""
+        return str(getattr(self._words, "last", ""))
+
+    @last.setter
+    def last(self, words: str) -> None:
+        self._words.last = words
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keeps one record's words."""
