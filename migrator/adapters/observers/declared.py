@@ -12,6 +12,7 @@ from migrator.model.observed.observation import PHASES, Observation
 
 GAUGE, COUNTER = "gauge", "counter"
 PREFIX = "migrator_"
+_YES = {True: "yes", False: "no"}
 Samples = Iterable[tuple[tuple[str, ...], float]]
 """Values, each with the values of the labels."""
 
@@ -307,6 +308,14 @@ METRICS: tuple[Metric, ...] = (
         COUNTER,
         "connections to the source's log that were made again",
         lambda s: _one(s.work.reconnects),
+    ),
+    Metric(
+        "set_aside",
+        GAUGE,
+        "rows and grains that are set aside, so that the target lacks them, by `kind` (`row`, `grain`), and by"
+        " whether somebody `dropped` them (`yes`, `no`); missing where there are none",
+        lambda s: (((one.target, one.kind, _YES[one.dropped]), float(one.number)) for one in s.aside),
+        ("target", "kind", "dropped"),
     ),
     Metric(
         "errors_total",

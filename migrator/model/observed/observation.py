@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from migrator.model.position import Position
-from migrator.model.progress import Filling, TableDump
+from migrator.model.progress import BadRow, Filling, TableDump
 from migrator.model.retention import Retention
 
 LEADER, STANDBY = "leader", "standby"
@@ -168,6 +170,29 @@ class Fallen:
 
 
 @dataclass(frozen=True, slots=True)
+class SetAside:
+    """Rows or grains of one target table that are set aside, so that the target lacks them.
+
+    Attributes:
+        target: its name.
+        kind: ``row`` or ``grain``.
+        dropped: whether an operator accepted that they aren't migrated.
+        number: how many.
+    """
+
+    target: str
+    kind: str
+    dropped: bool
+    number: int
+
+
+def counted_aside(rows: Iterable[BadRow]) -> tuple[SetAside, ...]:
+    """The numbers of rows and grains that a ledger names as set aside."""
+    found = Counter((one.target, "grain" if one.grain else "row", bool(one.dropped)) for one in rows)
+    return tuple(SetAside(*of, number) for of, number in sorted(found.items()))
+
+
+@dataclass(frozen=True, slots=True)
 class Room:
     """Room for what waits.
 
@@ -210,6 +235,7 @@ class Observation:
         unit: of positions' orders: ``bytes`` or ``transactions``.
         memory: resident bytes by process (``python``, ``jvm``).
         fallen: tables whose inserts fell off, as of the last whole minute.
+        aside: what the target's ledger names as set aside.
     """
 
     migration: str
@@ -240,3 +266,4 @@ class Observation:
     memory: tuple[tuple[str, int], ...] = ()
     ended: Ended | None = None
     fallen: tuple[Fallen, ...] = ()
+    aside: tuple[SetAside, ...] = ()

@@ -30,6 +30,7 @@ from migrator.model.observed.observation import (
     Observation,
     Room,
     Server,
+    counted_aside,
 )
 from migrator.model.requests.request import RequestBook
 from migrator.run.failure import Stopping
@@ -234,6 +235,7 @@ class Observer:
             memory=one.memory,
             ended=self._ended if leads or hint is None else hint.ended or self._ended,
             fallen=one.hour.fallen,
+            aside=counted_aside(held.bad_rows if held is not None else ()),
         )
 
     def _target(self, one: _Answers) -> Server:

@@ -21,9 +21,10 @@ from migrator.model.observed.observation import (
     Server,
     VerifiedTable,
     Work,
+    counted_aside,
 )
 from migrator.model.position import Position
-from migrator.model.progress import Filling, TableDump
+from migrator.model.progress import BadRow, Filling, TableDump
 from migrator.model.retention import Retention
 from migrator.model.table import TableId
 
@@ -61,6 +62,15 @@ FULL = Observation(
     memory=(("python", 5),),
     ended=Ended(1, "MappingError", "a column is gone"),
     fallen=(Fallen(HOSTILE, 1, 60.0, 0.0),),
+    aside=counted_aside(
+        BadRow(HOSTILE, ("id",), (key,), "p", 1, "no", "x", dropped=dropped, grain=grain)
+        for key, dropped, grain in (
+            ("1", "", False),
+            ("2", "", False),
+            ("3", "a test", False),
+            ("4", "", True),
+        )
+    ),
 )
 
 
@@ -82,6 +92,15 @@ def test_each_metric_is_told_once_with_its_labels_and_by_what_it_means() -> None
         for _, labels, _ in (one for one in found if one[0] == metric.full_name):
             assert set(labels) == {"migration", *metric.labels}
             assert labels["migration"] == "shop"
+
+
+def test_rows_and_grains_that_are_set_aside_are_counted_apart() -> None:
+    found = {
+        (labels["target"], labels["kind"], labels["dropped"]): value
+        for name, labels, value in samples(FULL)
+        if name == "migrator_set_aside"
+    }
+    assert found == {(HOSTILE, "row", "no"): 2, (HOSTILE, "row", "yes"): 1, (HOSTILE, "grain", "no"): 1}
 
 
 def test_a_hostile_name_stays_a_label() -> None:

@@ -175,7 +175,7 @@ class _Fresh:
 class _Heard(logging.Handler):
     """The last words of the SDK, which would go to the terminal else, into the display of the run.
 
-    ``last``: those of the calling thread: each signal is sent by a thread of its own, and one's failure isn't another's.
+    ``last``: those of the calling thread. Each signal is sent by a thread of its own: one's failure isn't another's.
     """
 
     def __init__(self) -> None:

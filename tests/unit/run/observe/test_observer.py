@@ -10,9 +10,18 @@ from dataclasses import replace
 from migrator.errors import ConnectionFailed, VerifyError
 from migrator.model.hint import Hint
 from migrator.model.ledger import Ledger
-from migrator.model.observed.observation import DUMPING, STANDING_BY, STARTING, STREAMING, Ended, Judged, Room
+from migrator.model.observed.observation import (
+    DUMPING,
+    STANDING_BY,
+    STARTING,
+    STREAMING,
+    Ended,
+    Judged,
+    Room,
+    SetAside,
+)
 from migrator.model.position import Position
-from migrator.model.progress import Checkpoint, TableDump
+from migrator.model.progress import BadRow, Checkpoint, TableDump
 from migrator.model.table import TableId
 from migrator.run.failure import Stopping
 from migrator.run.observe.lag_watch import LagWatch
@@ -20,7 +29,8 @@ from migrator.run.observe.observer import Observer, Seen, Sights
 from migrator.run.progress import SILENT_S, Progress
 
 DUMP = TableDump(TableId("s", "t"), done=True)
-HELD = Ledger("", 3, 5, Checkpoint(Position(7, "7"), dumps=(DUMP,)))
+BAD = BadRow("t", ("b.id",), ("1",), "7", 5, "no", "x", grain=True)
+HELD = Ledger("", 3, 5, Checkpoint(Position(7, "7"), dumps=(DUMP,), bad_rows=(BAD,)))
 HINT = Hint(4, 1, 9, 0, Checkpoint(Position(8, "8"), dumps=(DUMP,)), ended=Ended(5, "MappingError", "gone"))
 
 
@@ -70,6 +80,7 @@ def test_a_standby_tells_of_the_leader_and_of_the_target() -> None:
     assert seen.room == Room(4, 11, 12)
     assert seen.ended == Ended(5, "MappingError", "gone"), "how the one before ended, by its hint"
     assert seen.dumps == (DUMP,)
+    assert seen.aside == (SetAside("t", "grain", False, 1),)
 
 
 def test_a_leader_tells_of_itself() -> None:
