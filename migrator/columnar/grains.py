@@ -28,27 +28,18 @@ class Grains:
     Args:
         reaches: the target's.
 
-    ``apart``: whether rows can be told apart by grains. Not where a grain is computed from several rows, has floating
-    numbers, or where rows of its table come in by another link as well.
+    ``apart``: whether rows can be told apart by grains. Not where a grain is computed from several rows, or where
+    rows of its table come in by another link as well.
     """
 
     def __init__(self, reaches: Sequence[Reach]):
         self._reaches = tuple(reaches)
-        columns = {
-            (node.schema.id.name, column.name): column
-            for reach in reaches
-            for node in reach.nodes
-            for column in node.schema.columns
-        }
         self._roots: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {}
         for reach in reaches:
             label = tuple(f"{reach.root.schema.id.name}.{spoken(name)}" for name in reach.grain)
             for index in reach.roots():
                 self._roots[reach.nodes[index].schema.id.name] = label, reach.grain_of(index)
-        named = [columns.get((table, name)) for table, (_, names) in self._roots.items() for name in names]
-        floats = any(one is None or one.type.startswith("float") for one in named)
-        plain = all(reach.grain for reach in reaches)
-        self.apart = plain and not floats and not entangled(self._reaches)
+        self.apart = all(reach.grain for reach in reaches) and not entangled(self._reaches)
 
     def of(self, tables: Tables) -> list[GrainName]:
         """Returns the grains that some rows have, each once."""
@@ -100,13 +91,25 @@ class Grains:
 
 
 def _texts(rows: pa.Table, columns: Sequence[str]) -> list[KeyText]:
-    """The values of a grain as texts that every ledger can have: two values never have the same."""
+    """The values of a grain as texts that every ledger can have: two values never have the same.
+
+    Those that Spark takes for one have one: it groups 0.0 with -0.0, and every NaN with the others.
+    """
     parts = []
     for name in columns:
-        written = [_written(text) for (text,) in key_texts(rows, (name,))]
+        same = {"-0": "0", "-nan": "nan"} if pa.types.is_floating(rows[name].type) else {}
+        written = [_written(same.get(text, text)) for (text,) in key_texts(_in_utc(rows.select([name])), (name,))]
         nulls = rows[name].is_null().to_pylist()
         parts.append([NULL_TEXT if null else text for text, null in zip(written, nulls, strict=True)])
     return list(zip(*parts, strict=True))
+
+
+def _in_utc(rows: pa.Table) -> pa.Table:
+    """Moments as times in UTC, of which those beyond all calendars have a text of their own."""
+    kind = rows.schema.types[0]
+    if not pa.types.is_timestamp(kind) or kind.tz is None:
+        return rows
+    return rows.cast(pa.schema([pa.field(rows.column_names[0], pa.timestamp(kind.unit))]))
 
 
 def _written(text: str) -> str:

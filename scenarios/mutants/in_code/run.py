@@ -91,7 +91,8 @@ RUN = (
         ("no value is a text", "NULL_TEXT if null else text for text, null", "text for text, null"),
         ("a row goes with the grain of others", "one is not None and one in values", "one is not None"),
         ("numbers of two types never link", "_plain(text) if number else text for text, number", "text for text, number"),
-        ("a hierarchy's grains are told apart", "plain and not floats and not entangled(self._reaches)", "plain and not floats"),
+        ("a hierarchy's grains are told apart", "for reach in reaches) and not entangled(self._reaches)", "for reach in reaches)"),
+        ("two zeros are two grains", '{"-0": "0", "-nan": "nan"}', "{}"),
     ),
     *mutants_of(
         "migrator/run/apply/grains_aside.py", _GRAINS_ASIDE,

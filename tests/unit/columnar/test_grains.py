@@ -97,9 +97,19 @@ def test_numbers_link_by_value_and_what_cannot_be_compared_stays() -> None:
     assert ids(Grains([REACH]).only(rows, [named(1)]))["child"] == [10, 11, 12, 13], "rather too many"
 
 
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()], ids=str)
+def test_floating_numbers_are_grains_as_spark_groups_them(kind: pa.DataType) -> None:
+    values = [0.0, -0.0, float("nan"), -float("nan"), 0.1, float("inf"), -float("inf"), 1e20, None]
+    grains = Grains([Reach(("kilos",), (Node("weight", schema("weight", id="int32", kilos=str(kind))),))])
+    rows = {"weight": pa.table({"id": pa.array(range(9), pa.int32()), "kilos": pa.array(values, kind)})}
+    assert grains.apart
+    names = grains.of(rows)
+    assert len(names) == len(values) - 2
+    assert [ids(grains.only(rows, [one]))["weight"] for one in names[:3]] == [[0, 1], [2, 3], [4]]
+    assert ids(grains.without(rows, names[:2]))["weight"] == [4, 5, 6, 7, 8]
+
+
 def test_what_cannot_be_told_apart() -> None:
-    floats = schema("weight", id="int32", kilos="float64")
-    assert not Grains([Reach(("kilos",), (Node("weight", floats),))]).apart
     assert not Grains([Reach((), (Node("parent", PARENT),), "computed")]).apart
     chain = schema("chain", id="int32", up="int32")
     above = Reach(("id",), (Node("chain", chain), Node("next", chain, 0, ("id",), ("up",))))
