@@ -5,6 +5,7 @@ What is linked to such grains alone goes as well: a function may fail on it befo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import reduce
@@ -16,8 +17,9 @@ from pyspark.sql import types as T
 
 from migrator.errors import VerifyError
 from migrator.model.progress import BadRow
-from migrator.model.reach import VALUE, Node, Reach, Reference, entangled
+from migrator.model.reach import Node, Reach, Reference, entangled, spoken
 from migrator.model.table import TableSchema
+from transforms.analysis.grain_values import value_columns
 from transforms.analysis.plan import depends_on
 from transforms.casts import parsed
 from transforms.declared_grain import GrainProblem
@@ -25,6 +27,7 @@ from transforms.registry import TargetMapping
 from verify.readers.ports import SourceTables
 
 _NULL_TEXT = "\\N"
+_BEYOND = re.compile(r"<value out of range: (-?\d+)>")
 _EXACT = (T.IntegralType, T.DecimalType)
 
 
@@ -63,13 +66,21 @@ def without_grains(
         reaches = depends_on(spark, target, schemas, _references(source, target.sources))
     except GrainProblem as problem:
         raise _unknown(target, problem.what) from None
-    if entangled(reaches) or any(name.startswith(VALUE) for reach in reaches for name in reach.grain):
-        raise _unknown(target, "its grain is computed")
+    if entangled(reaches):
+        raise _unknown(target, "rows of its grain's table come in by another link as well")
+    wider = {name: with_values(target, name, rows) for name, rows in frames.items()}
     parts: dict[str, list[DataFrame]] = {name: [] for name in frames}
     for reach in reaches:
-        for node, rows in zip(reach.nodes, _of_reach(reach, frames, aside), strict=True):
-            parts[node.schema.id.name].append(rows)
+        for node, rows in zip(reach.nodes, _of_reach(reach, wider, aside), strict=True):
+            parts[node.schema.id.name].append(rows.select(*map(_place, frames[node.schema.id.name].columns)))
     return {name: _united(found, schemas[name]) if found else frames[name] for name, found in parts.items()}
+
+
+def with_values(target: TargetMapping, table: str, rows: DataFrame) -> DataFrame:
+    """Adds the hashes of the values that a mapping computes of a table's rows, by which they are linked."""
+    return rows.withColumns(
+        {value.column: F.xxhash64(value.of(rows)) for value in value_columns(target, table)}
+    )
 
 
 def _references(source: Linked | None, names: Sequence[str]) -> Sequence[Reference]:
@@ -82,7 +93,7 @@ def _references(source: Linked | None, names: Sequence[str]) -> Sequence[Referen
 def _of_reach(reach: Reach, frames: Mapping[str, DataFrame], aside: Sequence[BadRow]) -> list[DataFrame]:
     """The rows of each node that belong to the grains that aren't aside."""
     found: list[DataFrame] = []
-    label = tuple(f"{reach.root.schema.id.name}.{name}" for name in reach.grain)
+    label = tuple(f"{reach.root.schema.id.name}.{spoken(name)}" for name in reach.grain)
     keys = [one.key for one in aside if one.columns == label]
     for index, node in enumerate(reach.nodes):
         rows = frames[node.schema.id.name]
@@ -100,10 +111,22 @@ def _has(rows: DataFrame, columns: Sequence[str], key: Sequence[str]) -> Column:
     """Tells whether a row has this value of a grain, as the ledger writes it."""
     parts = []
     for name, text in zip(columns, key, strict=True):
-        kind = rows.schema[name].dataType
-        wanted = F.lit(None).cast(kind) if text == _NULL_TEXT else parsed(F.lit(_read(text)), kind)
-        parts.append(_place(name).eqNullSafe(wanted))
+        if text == _NULL_TEXT:
+            parts.append(_place(name).isNull())
+        else:
+            parts.append(
+                F.coalesce(_place(name) == _value(_read(text), rows.schema[name].dataType), F.lit(False))
+            )
     return reduce(lambda one, other: one & other, parts)
+
+
+def _value(text: str, kind: T.DataType) -> Column:
+    """A value from its text in the ledger, which has infinite days and times as numbers."""
+    if (beyond := _BEYOND.fullmatch(text)) and isinstance(kind, T.DateType):
+        return F.date_from_unix_date(F.lit(int(beyond[1])))
+    if beyond and isinstance(kind, (T.TimestampType, T.TimestampNTZType)):
+        return F.timestamp_micros(F.lit(int(beyond[1])).cast("bigint")).cast(kind)
+    return parsed(F.lit(text), kind)
 
 
 def _read(text: str) -> str:

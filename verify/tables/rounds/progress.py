@@ -187,9 +187,9 @@ class TableProgress:
         """Rows set aside, whose source rows aren't mapped; None where this round proves nothing.
 
         One that was corrected between the two reads may fail in the view of the source, while the ledger that the
-        target was read with doesn't name it any more. Left out, it would hide its row: one that the target lacks would
-        be on neither side. So the table is read once more. Where both sides stood still, just those that the ledger
-        names fail.
+        target was read with doesn't name it any more. Left out, it would hide a row that the target lacks: that
+        would be on neither side. So the table is read once more. Where both sides stood still, just those that the
+        ledger names fail.
         """
         if not still and not {*map(_name, self.bad_rows_before)} <= {*map(_name, self.bad_rows)}:
             self.shown = None  # its rows are of a round that is forgotten

@@ -21,12 +21,12 @@ from pyspark.sql import functions as F
 
 from migrator.model.reach import Reach
 from transforms.analysis.grain_numbers import NUMBER, numbered
-from transforms.analysis.grain_values import value_columns
 from transforms.frames import file_uri
 from transforms.registry import TargetMapping
 from verify.readers.chunk_keys import BYTES, DATE, INTEGER, TIMESTAMP, TIMESTAMPTZ, Key
 from verify.readers.chunk_keys import NUMBER as DECIMAL
 from verify.readers.snapshot import SourceTable
+from verify.tables.compare.bad_grains import with_values
 from verify.tables.compare.compare import place
 from verify.tables.compare.mapped_side import file_frames, source_frames
 from verify.tables.sweeps.table_sweep import NamedKinds
@@ -71,7 +71,7 @@ class GrainBuckets:
         self._spark, self._target, self._reaches = spark, target, reaches
         self._tables, self._directory = tables, directory
         plain = source_frames(spark, target, tables)
-        wider = {name: _with_values(target, name, rows) for name, rows in plain.items()}
+        wider = {name: with_values(target, name, rows) for name, rows in plain.items()}
         for number, (reach, count) in enumerate(zip(reaches, counts, strict=True)):
             wanted = None if only is None else [bucket.number for bucket in only if bucket.reach == number]
             if wanted is None or wanted:
@@ -161,13 +161,6 @@ def key_texts(values: pa.ChunkedArray, kind: str) -> list[str]:
     if kind in (INTEGER, DECIMAL):
         return [format(Decimal(value), "f") for value in values.to_pylist()]
     return list(map(str, values.to_pylist()))
-
-
-def _with_values(target: TargetMapping, table: str, rows: DataFrame) -> DataFrame:
-    """Adds the hashes of the values that the mapping computes of the table's rows."""
-    return rows.withColumns(
-        {value.column: F.xxhash64(value.of(rows)) for value in value_columns(target, table)}
-    )
 
 
 def _roots(
