@@ -16,6 +16,8 @@ from migrator.model.progress import BadRow, Checkpoint, GrainName
 from migrator.model.target import TargetColumn, TargetTable
 
 _ROW_TEXT = 1000
+_LEFT_OUT = "..."
+"""Stands in a row's text for what is left out of it."""
 _NULL = "\0"
 """The text of a key's column without a value: two rows of such keys aren't one row."""
 _NO_TEXT = (pa.ArrowInvalid, pa.ArrowNotImplementedError)
@@ -190,6 +192,7 @@ class StillBad:
 
     def __init__(self, held: Sequence[BadRow], rows: Iterable[RowsOfTable] = ()):
         self._held = held
+        self._dropped = {_name_of(one): one for one in held if one.dropped}
         self._parents = {one.parent.target: set[tuple[str, ...]]() for one in held if one.parent is not None}
         for one in held:
             if one.parent is not None and one.parent.key:
@@ -216,8 +219,8 @@ class StillBad:
 
     def taken(self, rows: Sequence[BadRow]) -> None:
         """Takes note of rows that were taken out. Where a batch is written twice, what is taken out twice is one."""
-        again = {(one.target, one.columns, one.key) for one in rows}
-        self.new = [one for one in self.new if (one.target, one.columns, one.key) not in again] + list(rows)
+        again = {*map(_name_of, rows)}
+        self.new = [one for one in self.new if _name_of(one) not in again] + list(rows)
 
     def passing(self, rows: Iterable[RowsT]) -> Iterator[RowsT]:
         """The same rows, each seen before it is given on."""
@@ -233,7 +236,17 @@ class StillBad:
     def found(self) -> tuple[BadRow, ...]:
         """Returns the rows that are set aside, as far as rows have passed: those of before, then the new ones."""
         kept = [one for one in self._held if not self._settled(one)]
-        return _closed((*map(self._looked_at, kept), *self.new))
+        return _closed((*map(self._looked_at, kept), *map(self._as_accepted, self.new)))
+
+    def _as_accepted(self, one: BadRow) -> BadRow:
+        """A row that went aside again: still given up where it is the very same, which was merely tried again.
+
+        Another row beside it had its source tables dumped, or its target derived anew. A text of which something
+        is left out doesn't say that it is the same.
+        """
+        before = self._dropped.get(_name_of(one))
+        same = before is not None and (before.row, before.reason) == (one.row, one.reason)
+        return replace(one, dropped=before.dropped) if before and same and _LEFT_OUT not in one.row else one
 
     def _settled(self, one: BadRow) -> bool:
         if one.target in self._emptied:
@@ -253,6 +266,10 @@ class StillBad:
         if any(parent.is_row(new.target, new.columns, new.key) for new in self.new):
             return one  # it was written, and went aside as well
         return replace(one, parent=replace(parent, came=True))
+
+
+def _name_of(one: BadRow) -> tuple[str, tuple[str, ...], KeyText]:
+    return one.target, one.columns, one.key
 
 
 def _closed(rows: tuple[BadRow, ...]) -> tuple[BadRow, ...]:
@@ -319,7 +336,7 @@ def row_text(row: pa.Table) -> str:
 def cut(text: str, most: int) -> str:
     """A text of ``most`` characters at most, as a server of any encoding of Unicode holds it."""
     whole = text.encode("utf-8", "replace").decode().replace("\0", " ")
-    return whole if len(whole) <= most else whole[: most - 3] + "..."
+    return whole if len(whole) <= most else whole[: most - len(_LEFT_OUT)] + _LEFT_OUT
 
 
 def _named(rows: RowsOfTable) -> set[KeyText]:

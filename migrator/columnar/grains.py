@@ -98,7 +98,9 @@ def _texts(rows: pa.Table, columns: Sequence[str]) -> list[KeyText]:
     parts = []
     for name in columns:
         same = {"-0": "0", "-nan": "nan"} if pa.types.is_floating(rows[name].type) else {}
-        written = [_written(same.get(text, text)) for (text,) in key_texts(_in_utc(rows.select([name])), (name,))]
+        written = [
+            _written(same.get(text, text)) for (text,) in key_texts(_in_utc(rows.select([name])), (name,))
+        ]
         nulls = rows[name].is_null().to_pylist()
         parts.append([NULL_TEXT if null else text for text, null in zip(written, nulls, strict=True)])
     return list(zip(*parts, strict=True))

@@ -245,11 +245,14 @@ def _fault(rows: pa.Table, plan: MappingPlan) -> str | None:
 def _record(
     target: JoinedTarget, plan: MappingPlan, grain: GrainName, cause: str, grains: Grains, tables: Tables
 ) -> BadRow:
-    """The record of a grain; whoever writes it into the ledger adds the place."""
+    """The record of a grain, with its own rows and those linked to them; whoever writes it into the ledger adds the
+    place."""
     texts = []
-    for name, rows in grains.own(tables, grain).items():
+    own, linked = grains.own(tables, grain), grains.only(tables, [grain])
+    for name, rows in {**own, **{name: rows for name, rows in linked.items() if name not in own}}.items():
         shows = rows.select([one for one in rows.column_names if not one.startswith(VALUE)])
-        texts += [f"{name}: {row_text(shows.slice(place, 1))}" for place in range(min(rows.num_rows, _NAMED))]
+        texts += sorted(f"{name}: {row_text(shows.slice(n, 1))}" for n in range(min(rows.num_rows, _NAMED)))
+        texts += [f"{name}: ..."] if rows.num_rows > _NAMED else []
     columns, key = grain
     reason = cut(f"{UNMAPPED}{cause} ({plan.target.where()})", _REASON)
     return BadRow(target.table.id.name, columns, key, "", 0, reason, cut("; ".join(texts), _ROWS), grain=True)

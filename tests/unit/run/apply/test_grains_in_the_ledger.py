@@ -97,6 +97,23 @@ def test_more_grains_than_may_go_aside_stop_the_run() -> None:
         bench.apply("1", "2", again=("1", "2"))
 
 
+def test_what_was_given_up_stays_so_where_the_very_same_is_tried_again() -> None:
+    """Another grain's retry derives the whole target anew: nobody has to drop the others once more."""
+    row = BadRow("item", ("id",), ("2",), "p", 1, "too long", "id=2", dropped="a test")
+    long = replace(row, key=("3",), row="id=3, name='a...z'")
+    held = (replace(grain("1"), dropped="a test"), grain("4"), row, long)
+
+    def again(*rows: BadRow) -> dict[tuple[str, ...], str]:
+        part = TargetRows(ITEM, None, None, None, False, replaces=True, bad_rows=rows)
+        return {one.key: one.dropped for one in StillBad(held, [part]).found()}
+
+    tried = [replace(one, dropped="", position="later", segment=7) for one in held]
+    assert again(*tried) == {("1",): "a test", ("4",): "", ("2",): "a test", ("3",): ""}
+    other = (replace(tried[0], row="basket: id=1, n=2"), replace(tried[2], reason="another"))
+    assert again(*other) == {("1",): "", ("2",): ""}, "a later version, or another reason"
+    assert again(replace(tried[0], columns=("shelf.no",))) == {("1",): ""}, "another grain"
+
+
 def test_a_ledger_keeps_which_records_are_grains() -> None:
     row = BadRow("item", ("id",), ("1",), "p", 1, "r", "x", parent=Parent("note", ("id",), ("2",)))
     rows = (grain("1"), row, replace(grain("2"), target="other"), replace(row, key=("2",), parent=None))
