@@ -10,6 +10,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 EMBEDDED := $(VENV)/.installed-embedded
 DEV := $(VENV)/.installed-dev
 ARGS ?=
+# Tests and scenarios start Python by the hundred, and each worker rewrites 1,000 test modules: with this variable in
+# the environment (images set it) every process would compile all of it again. `make clean` removes what is kept.
+unexport PYTHONDONTWRITEBYTECODE
 # Test files side by side; each worker starts servers and Spark of its own (about 4 GB).
 WORKERS ?= 3
 # Where scenario runs leave their bundles and reports.
