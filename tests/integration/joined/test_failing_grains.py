@@ -52,6 +52,7 @@ BAD = (
 )
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("project", WAYS, indirect=True, ids=str)
 @pytest.mark.parametrize("slice_grains", [20_000, 3])
 def test_grains_that_fail_go_aside_and_all_others_go_on(

@@ -38,7 +38,9 @@ def counts(project: Project, capfd: pytest.CaptureFixture[str], code: int) -> di
     return {target: {name: n for name, n in of.items() if n} for target, of in found.items()}
 
 
-@pytest.mark.parametrize("project", WAYS, indirect=True, ids=str)
+@pytest.mark.parametrize(
+    "project", [pytest.param(WAYS[0], marks=pytest.mark.slow), WAYS[1]], indirect=True, ids=str
+)
 def test_failing_grains_from_the_first_dump_to_the_hand_over(
     project: Project, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -71,7 +73,9 @@ def test_failing_grains_from_the_first_dump_to_the_hand_over(
     assert counts(project, capfd, 1)["worth"]["different"] == 1, "the control"
 
 
-@pytest.mark.parametrize("project", WAYS, indirect=True, ids=str)
+@pytest.mark.parametrize(
+    "project", [WAYS[0], pytest.param(WAYS[1], marks=pytest.mark.slow)], indirect=True, ids=str
+)
 def test_children_of_a_grain_follow_it(project: Project) -> None:
     old, new = project.old, project.new
     old.execute("CREATE TABLE remark (id int PRIMARY KEY, basket_id int NOT NULL)")
