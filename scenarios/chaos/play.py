@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import psycopg
-import pymysql
-
 from migrator.embedded.java import java_home
 from migrator.embedded.process import scratch_directory
-from migrator.errors import MigratorError
 from migrator.wiring.gates.judge import sides as judged_sides
 from scenarios.chaos import stage as staging
 from scenarios.chaos.hazards import chosen
@@ -35,15 +30,14 @@ from scenarios.play import bundle
 from scenarios.play.act import Act, Ended
 from scenarios.play.fault_plan import APPLIED, CAPTURE_BEGINS, FaultPlan
 from scenarios.play.pairs import scenario_yaml
-from scenarios.play.run_result import FAILS, HALTS, SILENT, RunResult, verdict
-from scenarios.play.runner import after_failure, begin_writing, keep_evidence
+from scenarios.play.played import Findings, Run, after_failure, begin_writing, played
+from scenarios.play.run_result import HALTS, SILENT, RunResult
 from scenarios.recording.clock import RunClock
 from scenarios.recording.whole_rows import ROW_RECORDERS
 from scenarios.rehearsal import copied
 from scenarios.scenario import Scenario, WorkloadSpec
 from scenarios.workload import WriterReport
 from scenarios.world import World
-from verify.history.result import CheckResult, Outcome
 
 CHANGES = "transactions.jsonl"
 """File of a bundle: what the clients wrote, a transaction a line."""
@@ -82,16 +76,6 @@ class Order:
     tamper: Callable[[Stage], None] = lambda _: None
 
 
-@dataclass(slots=True)
-class _Findings:
-    """The findings of a run so far."""
-
-    ending: str = FAILS
-    error: str = ""
-    checks: tuple[CheckResult, ...] = ()
-    counts: dict[str, int] = field(default_factory=dict)
-
-
 def run(order: Order, say: Callable[[str], None] = lambda _: None) -> RunResult:
     """Plays it and writes its bundle.
 
@@ -99,34 +83,23 @@ def run(order: Order, say: Callable[[str], None] = lambda _: None) -> RunResult:
     made, and ``ConfigError`` for a project that can't be used.
     """
     project = copied.wanted(order.config)
-    engine, began = project.kind("old"), time.monotonic()
+    engine = project.kind("old")
     scenario = replace(
         chosen(order.under, engine),
         workload=WorkloadSpec("project", 0, order.clients, order.changes, order.rate_per_s),
     )
     folder = bundle.create(order.out, scenario.name, engine, order.seed, "", scenario_yaml(scenario))
-    findings, versions = _Findings(), dict[str, str]()
-    with ExitStack() as stack:
-        scratch = stack.enter_context(scratch_directory("migrator-chaos-"))
-        try:
-            say("servers, schemas, rows, logins")
-            stage = staging.set_up(stack, scratch, project, order.old, scenario, order.seed)
-            for note in stage.notes:
-                say(note)
-            versions = bundle.versions(stage.source.direct, stage.target.direct)
-            _Play(stack, stage, _Task(order, scenario, folder, say), findings).play()
-        except (MigratorError, psycopg.Error, pymysql.err.Error) as error:
-            findings.ending, findings.error = FAILS, f"{type(error).__name__}: {error}"
-        expect = scenario.expect
-        found = verdict(expect, findings.ending, findings.error, findings.checks, [])
-        result = RunResult(
-            scenario, engine, order.seed, findings.ending, findings.error, findings.checks, found.outcome, folder,
-            round(time.monotonic() - began, 3), "", found.reason, findings.counts,
-        )  # fmt: skip
-        if result.outcome is not Outcome.HOLDS:
-            keep_evidence(scratch, folder)
-    bundle.write_result(result, versions, _command(order))
-    return result
+
+    def play(stack: ExitStack, findings: Findings) -> None:
+        findings.scratch = stack.enter_context(scratch_directory("migrator-chaos-"))
+        say("servers, schemas, rows, logins")
+        stage = staging.set_up(stack, findings.scratch, project, order.old, scenario, order.seed)
+        for note in stage.notes:
+            say(note)
+        findings.versions = bundle.versions(stage.source.direct, stage.target.direct)
+        _Play(stack, stage, _Task(order, scenario, folder, say), findings).play()
+
+    return played(Run(scenario, engine, order.seed, folder, _command(order)), play)
 
 
 def _command(order: Order) -> str:
@@ -150,7 +123,7 @@ class _Task:
 class _Play:
     """One run on its stage."""
 
-    def __init__(self, stack: ExitStack, stage: Stage, task: _Task, findings: _Findings):
+    def __init__(self, stack: ExitStack, stage: Stage, task: _Task, findings: Findings):
         self._stack, self._stage, self._order, self._scenario = stack, stage, task.order, task.scenario
         self._folder, self._findings, self._say = task.folder, findings, task.say
         order, folder = task.order, task.folder
@@ -204,12 +177,7 @@ class _Play:
             self._points,
             self._writers,
         )
-        ended = act.write()
-        report = self._writers.stop()
-        self._plan.heal()
-        if ended is None:
-            ended = act.drain()
-        self._end(ended, report)
+        self._end(*act.play())
 
     def _end(self, ended: Ended, report: WriterReport) -> None:
         findings, stage = self._findings, self._stage

@@ -18,7 +18,7 @@ from scenarios.pipeline import Exit, PipelineProcess
 from scenarios.play.fault_plan import CAPTURE_BEGINS, FaultPlan
 from scenarios.play.run_result import HALTS, RESTARTS, RESUMES, STALLS
 from scenarios.scenario import Scenario
-from scenarios.workload import Workload
+from scenarios.workload import Workload, WriterReport
 
 _TURN_S = 0.1
 _PATIENCE_S = 240.0
@@ -60,7 +60,7 @@ class _Patience:
 
 
 class Act:
-    """The main part of one run: call ``write`` first, then ``drain`` unless the run has ended.
+    """The main part of one run: ``play``, or ``write`` and then ``drain`` unless the run has ended.
 
     Args:
         scenario: what is played.
@@ -89,6 +89,13 @@ class Act:
         self._clock = Stopping()
         self._halting = scenario.expect.ending == HALTS
         self._excuse = ""
+
+    def play(self) -> tuple[Ended, WriterReport]:
+        """Plays the whole part; returns the end of the pipeline, and what the writers did, who have stopped."""
+        ended = self.write()
+        report = self._writers.stop()
+        self._plan.heal()
+        return ended or self.drain(), report
 
     def write(self) -> Ended | None:
         """Starts the pipeline and lets the writers write until enough happened; how it ended if it did.

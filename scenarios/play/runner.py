@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import shutil
-import time
-from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 
-import psycopg
-import pymysql
-
-from migrator.errors import MigratorError
 from scenarios.faults import registry
 from scenarios.faults.points import PointServer
 from scenarios.pipeline import PipelineProcess
@@ -22,18 +13,9 @@ from scenarios.play.act import Act, Ended
 from scenarios.play.cut_over import stage as two_sided
 from scenarios.play.cut_over.play import CutOverPlay
 from scenarios.play.fault_plan import APPLIED, CAPTURE_BEGINS, FaultPlan
+from scenarios.play.played import Findings, Run, after_failure, begin_writing, played
 from scenarios.play.refusal import refused, untouched
-from scenarios.play.run_result import (
-    FAILS,
-    HALTS,
-    MISSED,
-    REFUSED,
-    SILENT,
-    RunResult,
-    codes,
-    doubts,
-    verdict,
-)
+from scenarios.play.run_result import HALTS, MISSED, REFUSED, SILENT, RunResult, codes, doubts
 from scenarios.play.stage import MIGRATION, Stage, set_up
 from scenarios.play.verified import verified
 from scenarios.recording.clock import RunClock
@@ -46,23 +28,8 @@ from scenarios.workloads.registry import workload
 from scenarios.world import World
 from verify.history.history import Description, History
 from verify.history.judge import judge
-from verify.history.result import CheckResult, Outcome
 
 __all__ = ["RunResult", "check", "run"]
-_FIRST_WRITES = 20
-_FIRST_WRITES_S = 10.0
-
-
-@dataclass(slots=True)
-class _Findings:
-    """The findings of a run so far."""
-
-    ending: str = FAILS
-    error: str = ""
-    checks: tuple[CheckResult, ...] = ()
-    counts: dict[str, int] = field(default_factory=dict)
-    versions: dict[str, str] = field(default_factory=dict)
-    folder: Path | None = None
 
 
 def check(scenario: Scenario) -> None:
@@ -87,40 +54,27 @@ def run(scenario: Scenario, engine: Engine, seed: int, out: Path, yaml: str, mut
     ``MigratorError`` where not even a bundle can be made.
     """
     check(scenario)
-    started = time.monotonic()
     command = bundle.command(scenario.name, engine, seed, mutant)
     folder = bundle.create(out, scenario.name, engine, seed, mutant, yaml)
-    findings = _Findings()
-    with ExitStack() as stack:
-        try:
-            order = _Order(scenario, seed, folder, command, mutant)
-            _played(stack, engine, order, findings)
-        except (MigratorError, psycopg.Error, pymysql.err.Error) as error:
-            findings.ending, findings.error = FAILS, f"{type(error).__name__}: {error}"
-        expect = scenario.expect
-        found = verdict(
-            expect, findings.ending, findings.error, findings.checks, doubts(expect, findings.counts)
-        )
-        result = RunResult(
-            scenario, engine, seed, findings.ending, findings.error, findings.checks, found.outcome, folder,
-            round(time.monotonic() - started, 3), mutant, found.reason, findings.counts,
-        )  # fmt: skip
-        if result.outcome is not Outcome.HOLDS and findings.folder is not None:
-            keep_evidence(findings.folder, folder)
-    bundle.write_result(result, findings.versions, command)
-    return result
+    order = Run(scenario, engine, seed, folder, command, mutant)
+
+    def play(stack: ExitStack, findings: Findings) -> None:
+        _on_stage(stack, engine, order, findings)
+        findings.doubts = doubts(scenario.expect, findings.counts)
+
+    return played(order, play)
 
 
-def _played(stack: ExitStack, engine: Engine, order: _Order, findings: _Findings) -> None:
+def _on_stage(stack: ExitStack, engine: Engine, order: Run, findings: Findings) -> None:
     """Sets the stage and plays on it; the findings are complete as far as it came."""
     if order.scenario.cut_over is None:
         stage = set_up(stack, order.scenario, engine, order.seed)
-        findings.folder = stage.folder
+        findings.scratch = stage.folder
         findings.versions = bundle.versions(stage.source.direct, stage.target.direct)
         _Play(stack, stage, order, findings).play()
         return
     sides = two_sided.set_up(stack, order.scenario, engine, order.seed)
-    findings.folder = sides.there.folder
+    findings.scratch = sides.there.folder
     findings.versions = bundle.versions(*sides.direct.values())
     play = CutOverPlay(stack, sides, order.scenario, order.seed, order.folder, order.mutant)
     play.play()
@@ -128,21 +82,10 @@ def _played(stack: ExitStack, engine: Engine, order: _Order, findings: _Findings
     findings.checks, findings.counts = play.checks, play.counts
 
 
-@dataclass(frozen=True, slots=True)
-class _Order:
-    """The scenario to play, and the folder for what is found."""
-
-    scenario: Scenario
-    seed: int
-    folder: Path
-    command: str
-    mutant: str
-
-
 class _Play:
     """One run on its stage."""
 
-    def __init__(self, stack: ExitStack, stage: Stage, order: _Order, findings: _Findings):
+    def __init__(self, stack: ExitStack, stage: Stage, order: Run, findings: Findings):
         self._stack = stack
         self._stage = stage
         self._order = order
@@ -208,12 +151,7 @@ class _Play:
             self._points,
             self._writers,
         )
-        ended = act.write()
-        report = self._writers.stop()
-        self._plan.heal()
-        if ended is None:
-            ended = act.drain()
-        self._end(ended, report)
+        self._end(*act.play())
 
     def _start_writers(self) -> None:
         """Starts the writers; holds the pipeline before its first record and chunk until the log has some writes."""
@@ -281,31 +219,3 @@ class _Play:
 
     def _environment(self) -> dict[str, str]:
         return {**self._stage.environment, **self._plan.environment()}
-
-
-def begin_writing(writers: Workload) -> None:
-    """Starts writers, and waits until the log has some of their writes."""
-    writers.start()
-    deadline = time.monotonic() + _FIRST_WRITES_S
-    while writers.report().row_changes < _FIRST_WRITES and time.monotonic() < deadline:
-        writers.wait(0.01)
-
-
-def after_failure(stop: Callable[[], object]) -> None:
-    """Stops something that an earlier failure has left running; that failure is the one to be told, not what
-    follows.
-
-    After a run that went well there is nothing to stop any more.
-    """
-    with contextlib.suppress(MigratorError, psycopg.Error, pymysql.err.Error):
-        stop()
-
-
-def keep_evidence(scratch: Path, folder: Path) -> None:
-    """Copies what helps to see why: segments as delivered, servers' logs, the project's file."""
-    segments = scratch / bundle.SEGMENTS
-    if segments.exists():
-        shutil.copytree(segments, folder / bundle.SEGMENTS, dirs_exist_ok=True)
-    for path in [*scratch.glob("*/*.log"), scratch / "project" / "migration.toml"]:
-        if path.exists():
-            shutil.copy(path, folder / f"{path.parent.name}-{path.name}")
