@@ -222,11 +222,20 @@ def begin(links: Sequence[Link], old: Database, dice: random.Random) -> None:
                         cursor.execute(f"INSERT INTO {side}{link.number} VALUES (%s, %s, %s)", row)
 
 
-@pytest.fixture(params=PAIRS, ids=lambda pair: pair[0])
+PARTS = {"old_pg": 3}
+"""PostgreSQL has so many kinds of its own that a project of all of them takes a busy machine a quarter of an hour."""
+
+
+@pytest.fixture(
+    params=[(pair, part) for pair in PAIRS for part in range(PARTS.get(pair[0], 1))],
+    ids=lambda drawn: f"{drawn[0][0]}-{drawn[1]}",
+)
 def linked(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession) -> Linked:
-    old, new = (request.getfixturevalue(name) for name in request.param)
+    """A project of a part of the kinds."""
+    pair, part = request.param
+    old, new = (request.getfixturevalue(name) for name in pair)
     dice = random.Random(SEED)
-    links = links_of(kinds_of(old), dice)
+    links = links_of(kinds_of(old), dice)[part :: PARTS.get(pair[0], 1)]
     mapping = [
         "from pyspark.sql import functions as F",
         "from transforms import Mapping",
@@ -259,7 +268,8 @@ def verdicts(project: Project) -> set[str]:
 def test_linked_spellings_travel_are_judged_and_repaired(linked: Linked) -> None:
     project = linked.project
     wider = linked.joined_by_the_server_alone()
-    assert len(wider) > 2, "the control: the server joins more than links do"
+    enough = min(3, len(linked.links) // 3)
+    assert len(wider) >= enough > 0, "the control: the server joins more than links do"
     project.run_here()
     assert linked.differing() == set()
     for steps in drawn(STEPS, 4)[1:]:  # the first one that is drawn is the plainest: nothing at all
