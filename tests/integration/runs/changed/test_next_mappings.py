@@ -9,8 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from migrator.config import project as configuration
-from migrator.errors import MappingError, RequestError
+from migrator.errors import MappingError, RequestError, TargetError
 from migrator.model.progress import Phase, Remap
+from migrator.run.lead import carried
 from migrator.wiring import parts as wiring
 from migrator.wiring.coordination import look
 from migrator.wiring.target import peek
@@ -220,22 +221,38 @@ def test_a_next_function_is_given_up_and_asked_for_again(
     assert "Of late the function that is declared as next was taken" in caught.value.cause
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("project", ["new_pg", "new_maria", "new_mysql"], indirect=True)
-def test_one_whose_request_was_cancelled_is_emptied_and_asked_for_again_by_the_next_start(
-    project: Project,
-) -> None:
-    """What that start has removed itself isn't missed by its first batch."""
+def cancelled(project: Project) -> None:
+    """A table beside that has some rows, and whose request for all is given up."""
     project.command("remap", "late")
     killed = project.process(*UNTIL, crash_at="apply.committed:2")
     said, _ = killed.communicate(timeout=180)
     assert killed.returncode == -9, said
     assert project.new.query(f"SELECT count(*) FROM {BESIDE}") != [(0,)]
     (request,) = look(configuration.load(project.config)).book.requests
-    assert project.command("dump", "cancel", request.name()) == 0
+    assert project.command("dump", "cancel", request.id) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("project", ["new_pg", "new_maria", "new_mysql"], indirect=True)
+def test_one_whose_request_was_cancelled_is_emptied_and_asked_for_again_by_the_next_start(
+    project: Project,
+) -> None:
+    """What that start has removed itself isn't missed by its first batch."""
+    cancelled(project)
     project.run_here()
     assert project.differences() == []
     assert rows(project) == made_by(project, AFTER)
+
+
+@pytest.mark.slow
+def test_rows_that_a_start_has_removed_itself_would_be_missed_if_the_ledger_went_on_to_tell_of_them(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Negative control of the last one."""
+    cancelled(project)
+    monkeypatch.setattr(carried, "_cleared", lambda *_: set[str]())
+    with pytest.raises(TargetError, match=f"was replaced while we run: {BESIDE}"):
+        project.run_here()
 
 
 def test_what_cannot_come_into_force_is_refused_by_name(
