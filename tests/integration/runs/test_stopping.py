@@ -9,10 +9,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psycopg
+import pymysql
 import pytest
 
 from scenarios.bench.orders.old_schema import create
@@ -43,10 +44,15 @@ os.execv(sys.argv[1], sys.argv[1:])
 """
 
 
+MARIADB = ("old_maria", "new_maria")
+
+
 @pytest.fixture
-def project(tmp_path: Path, old_pg: Database, new_pg: Database) -> Project:
-    create(scenario_database(old_pg), ROWS)
-    return run_project.make(tmp_path / "project", old_pg, new_pg)
+def project(request: pytest.FixtureRequest, tmp_path: Path) -> Project:
+    """Between two databases of PostgreSQL, unless a test names others."""
+    old, new = map(request.getfixturevalue, getattr(request, "param", ("old_pg", "new_pg")))
+    create(scenario_database(old), ROWS)
+    return run_project.make(tmp_path / "project", old, new)
 
 
 class Started:
@@ -126,10 +132,9 @@ def awaited(holds: Callable[[], bool], what: str, wait_s: float = 90.0) -> None:
 
 
 def rows(database: Database) -> int:
-    try:
+    with suppress(psycopg.Error, pymysql.Error):
         return int(str(database.query("SELECT count(*) FROM purchase")[0][0]))
-    except psycopg.Error:
-        return 0
+    return 0
 
 
 def insert(project: Project) -> None:
@@ -156,17 +161,14 @@ def test_a_run_ends_cleanly_however_it_is_told_and_at_once_when_told_twice(proje
     with started(project, "run", "--plain") as run:
         insert(project)
         awaited(lambda: rows(project.new) == ROWS + 1, "the stream never arrived")
-        with project.new.connect(autocommit=False) as blocker:
-            blocker.execute("LOCK TABLE purchase")
+        with locked(project.new, "purchase"):
             insert(project)
             awaited(lambda: waits(project.new), "nothing waits for the table")
             send(run.everything(), signal.SIGTERM)
             time.sleep(1)  # nothing to wait for: a batch that is lost with Spark would have failed by then
-            blocker.rollback()
         clean(*run.ended())
     assert rows(project.new) == ROWS + 2, "the transaction under way is finished"
-    with started(project, "run", "--plain") as run, project.new.connect(autocommit=False) as blocker:
-        blocker.execute("LOCK TABLE purchase")
+    with started(project, "run", "--plain") as run, locked(project.new, "purchase"):
         insert(project)
         awaited(lambda: waits(project.new), "nothing waits for the table")
         run.process.send_signal(signal.SIGINT)
@@ -182,12 +184,27 @@ def sparks(pid: int) -> bool:
     return any("org.apache.spark" in word for word in command_line(pid))
 
 
+WAITS = (
+    "SELECT 1 FROM information_schema.processlist WHERE state LIKE 'Waiting for table%' AND db = DATABASE()"
+)
+
+
 def waits(database: Database) -> bool:
     return bool(
         database.query(
             "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+            if database.kind == "postgresql"
+            else WAITS
         )
     )
+
+
+@contextmanager
+def locked(database: Database, table: str) -> Iterator[None]:
+    """Keeps everybody else away from a table, until the block ends or the lock is gone."""
+    with database.connect(autocommit=False) as blocker, blocker.cursor() as cursor:
+        cursor.execute(f"LOCK TABLE {table}" + (" WRITE" if database.kind != "postgresql" else ""))
+        yield
 
 
 @pytest.mark.slow
