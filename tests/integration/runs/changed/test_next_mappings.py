@@ -9,9 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from migrator.config import project as configuration
-from migrator.errors import MappingError, RequestError, TargetError
+from migrator.errors import MappingError, RequestError
 from migrator.model.progress import Phase, Remap
-from migrator.run.lead import carried
 from migrator.wiring import parts as wiring
 from migrator.wiring.coordination import look
 from migrator.wiring.target import peek
@@ -237,22 +236,11 @@ def cancelled(project: Project) -> None:
 def test_one_whose_request_was_cancelled_is_emptied_and_asked_for_again_by_the_next_start(
     project: Project,
 ) -> None:
-    """What that start has removed itself isn't missed by its first batch."""
+    """What that start has removed itself isn't missed by its first batch (``test_carried_emptied.py``)."""
     cancelled(project)
     project.run_here()
     assert project.differences() == []
     assert rows(project) == made_by(project, AFTER)
-
-
-@pytest.mark.slow
-def test_rows_that_a_start_has_removed_itself_would_be_missed_if_the_ledger_went_on_to_tell_of_them(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Negative control of the last one."""
-    cancelled(project)
-    monkeypatch.setattr(carried, "_cleared", lambda *_: set[str]())
-    with pytest.raises(TargetError, match=f"was replaced while we run: {BESIDE}"):
-        project.run_here()
 
 
 def test_what_cannot_come_into_force_is_refused_by_name(
