@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import URL, Engine
 
 from migrator.config.project import Settings
+from migrator.config.way_back import has_way_back
 from migrator.model.grants import Grants
 from migrator.model.ledger import Ledger
 from migrator.model.progress import BadRow, TableIdentity
@@ -126,7 +127,8 @@ def target_grants(settings: Settings, tables: Sequence[str], joined: bool, numbe
     """The least rights that writing these tables needs, some of them joined or with key maps. Connects to
     nothing."""
     engine, target = _chosen(settings)
-    found = engine.grants(target, Written(tables, joined, numbered, settings.apply.upkeep))
+    written = Written(tables, joined, numbered, settings.apply.upkeep, has_way_back(settings))
+    found = engine.grants(target, written)
     if not settings.reversed:
         return found
     # The old side has no revisions of the user's: a right on their table couldn't be given.

@@ -54,12 +54,14 @@ class Written:
         joined: whether some of them are joined.
         numbered: whether some of them have key maps.
         upkeep: whether the target is to look at them once they are filled.
+        both_ways: whether the project leads both ways, so that the record of its cut-overs is there.
     """
 
     tables: Sequence[str]
     joined: bool
     numbered: bool
     upkeep: bool
+    both_ways: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,9 @@ def _mysql_writer(target: MysqlTarget, step: Step) -> tuple[Target, None]:
 
 
 def _mysql_grants(target: MysqlTarget, written: Written) -> Grants:
-    return mysql_grants.target_grants(target, written.tables, written.joined, written.numbered)
+    return mysql_grants.target_grants(
+        target, written.tables, written.joined, written.numbered, both_ways=written.both_ways
+    )
 
 
 POSTGRES = TargetEngine(

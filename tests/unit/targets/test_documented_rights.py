@@ -19,7 +19,7 @@ def unquoted(text: str) -> set[str]:
 
 def undocumented(document: str) -> set[str]:
     target = MysqlTarget(Server("mariadb", "host", 3306, "new", "migrator"), migration="shop")
-    printed = "\n".join(target_grants(target, ["person"], joined=True).needed)
+    printed = "\n".join(target_grants(target, ["person"], joined=True, both_ways=True).needed)
     return unquoted(printed) - unquoted(document)
 
 
@@ -31,4 +31,16 @@ def test_every_printed_right_on_a_target_is_documented() -> None:
     )
     assert undocumented(without) == {
         "GRANT SELECT, INSERT, UPDATE, CREATE ON new.migrator_version TO migrator@'%'"
+    }
+
+
+def test_the_record_of_cut_overs_needs_rights_where_there_is_a_way_back_alone() -> None:
+    target = MysqlTarget(Server("mariadb", "host", 3306, "new", "migrator"), migration="shop")
+    one, both = (
+        set(target_grants(target, ["person"], joined=False, both_ways=both_ways).needed)
+        for both_ways in (False, True)
+    )
+    assert one < both
+    assert both - one == {
+        "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON `new`.`migrator_cutover` TO `migrator`@'%'"
     }

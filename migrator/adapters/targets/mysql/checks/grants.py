@@ -13,7 +13,7 @@ from migrator.connections.mysql.sql import account
 from migrator.model.grants import Grants
 from migrator.model.table import TableId
 from migrator.schema import MYSQL_LEDGER
-from migrator.schema.dialects import MYSQL_HISTORY
+from migrator.schema.dialects import MYSQL_CUTOVER, MYSQL_HISTORY
 
 CONTROL_RIGHTS = {
     MYSQL_LEDGER: ("SELECT", "INSERT", "UPDATE", "CREATE"),
@@ -21,24 +21,33 @@ CONTROL_RIGHTS = {
     MYSQL_HISTORY: ("SELECT", "INSERT", "DELETE", "CREATE"),
 }
 """Rights on the control tables, by name: the first run makes them."""
+_RECORD_RIGHTS = ("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE")
+"""Rights on the record of cut-overs, which the first plan makes."""
 _SEQUENCES = "`migrator sequences --apply`"
 _RESET = "`migrator reset`"
 
 
 def target_grants(
-    settings: MysqlTarget, names: Sequence[str], joined: bool, numbered: bool = False
+    settings: MysqlTarget,
+    names: Sequence[str],
+    joined: bool,
+    numbered: bool = False,
+    *,
+    both_ways: bool = False,
 ) -> Grants:
-    """Returns the grants for writing these tables; ``joined``: with the mirror, ``numbered``: with key maps."""
+    """Returns the grants for writing these tables; ``joined``: with the mirror, ``numbered``: with key maps,
+    ``both_ways``: with the record of cut-overs."""
     user = account(settings.server.user)
 
     def table(name: str) -> str:
         return qualified(TableId(settings.server.database, name))
 
+    control = CONTROL_RIGHTS | ({MYSQL_CUTOVER: _RECORD_RIGHTS} if both_ways else {})
     needed = [
         f"GRANT CREATE TEMPORARY TABLES ON {quoted(settings.server.database)}.* TO {user}",
         *(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table(name)} TO {user}" for name in names),
         f"GRANT SELECT ON {table('alembic_version')} TO {user}",
-        *(f"GRANT {', '.join(rights)} ON {table(name)} TO {user}" for name, rights in CONTROL_RIGHTS.items()),
+        *(f"GRANT {', '.join(rights)} ON {table(name)} TO {user}" for name, rights in control.items()),
     ]
     if numbered:
         needed += (f"GRANT SELECT, INSERT, UPDATE, CREATE ON {table(name)} TO {user}" for name in KEY_MAPS)
