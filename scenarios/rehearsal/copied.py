@@ -100,7 +100,7 @@ def _names(*names: str | None) -> tuple[str, ...]:
 
 
 def copy(
-    project: Wanted, folder: Path, sides: Mapping[str, Database], patient: bool
+    project: Wanted, folder: Path, sides: Mapping[str, Database], patient: bool, ways: Collection[str] = ()
 ) -> tuple[Path, list[str]]:
     """Copies a project into ``folder``; returns its file, and what is otherwise there, in words.
 
@@ -109,6 +109,7 @@ def copy(
         folder: made here.
         sides: the throw-away databases, by side.
         patient: whether a switch may take long, as under kills.
+        ways: round the fences that are there on throw-away servers alone, and accepted.
     """
     state = project.text("migration", "state", ".migrator").rstrip("/")
     left = shutil.ignore_patterns(*_LEFT_OUT, state)
@@ -122,6 +123,9 @@ def copy(
         document[section] = _with_passwords(document.get(section, {}), with_one, set(SUPERUSERS.values()))
     if document.pop("coordination", None):
         said.append("one process leads: [coordination] is left out")
+    if ways:
+        document["cutover"]["accepted_ways"] = [*document["cutover"].get("accepted_ways", ()), *ways]
+        said.append(f"ways round a fence that these servers have, and accepted: {', '.join(ways)}")
     if hook := document["cutover"].pop("hook", ""):
         said.append(f"the hook is not called ({hook}): clients find the open side by themselves")
     master = str(document.get("spark", {}).get("master", "local[*]"))

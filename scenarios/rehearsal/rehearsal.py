@@ -110,7 +110,8 @@ class Rehearsal:
     def _project(
         self, folder: Path, project: copied.Wanted, ends: dict[str, Database]
     ) -> tuple[Settings, Tool]:
-        config, said = copied.copy(project, folder / "project", ends, self._order.kills)
+        ways = sides.accepted_ways(project, ends) if project.reverse else []
+        config, said = copied.copy(project, folder / "project", ends, self._order.kills, ways)
         self.account.named += said
         settings = configuration.load(config)
         tool = Tool(config, folder / "run.log")

@@ -20,6 +20,7 @@ from migrator.embedded.mysql import EmbeddedMySQL
 from migrator.embedded.postgres import EmbeddedPostgres
 from migrator.embedded.server import EmbeddedServer
 from migrator.errors import ConfigError
+from migrator.model.cutover.fence import FenceKind
 from migrator.model.grants import Grants
 from migrator.schema.sql_text import Script, Statement, script
 from migrator.wiring import parts as wiring
@@ -168,9 +169,45 @@ def let_fence(
             if login != writers[side]:  # its notes are in that one's tables
                 found[side].append(f"GRANT {_quoted('postgresql', writers[side])} TO {role}")
         else:
-            found[side] = [f"GRANT TRIGGER ON {_quoted('mysql', database.database)}.* TO {account(login)}"]
+            found[side] = to_fence(database, side, choice.kind, account(login))
         execute(database, found[side])
     return found
+
+
+def to_fence(database: Database, side: str, kind: str, login: str) -> list[str]:
+    """The rights of whoever raises a fence on MySQL or MariaDB: to see accounts, sessions and transactions, to keep
+    its notes, and to stop writers."""
+    mysql, tables = database.kind == "mysql", f"{_quoted('mysql', database.database)}.*"
+    # A fence keeps its notes where the tool's other tables of that side are.
+    notes = "`migrator`.*" if side == "old" else tables
+    found = [
+        f"GRANT SELECT ON `mysql`.* TO {login}",
+        f"GRANT PROCESS, {'XA_RECOVER_ADMIN' if mysql else 'SLAVE MONITOR'} ON *.* TO {login}",
+        f"GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, DROP ON {notes} TO {login}",
+    ]
+    if mysql:
+        found.append(f"GRANT SELECT ON `performance_schema`.* TO {login}")
+    if kind == FenceKind.ACCOUNT_LOCK:
+        return [
+            *found,
+            f"GRANT CREATE USER, {'CONNECTION_ADMIN' if mysql else 'CONNECTION ADMIN'} ON *.* TO {login}",
+        ]
+    if kind == FenceKind.READ_ONLY:
+        return [*found, f"GRANT {'SYSTEM_VARIABLES_ADMIN' if mysql else 'READ_ONLY ADMIN'} ON *.* TO {login}"]
+    return [*found, f"GRANT SELECT, TRIGGER ON {tables} TO {login}"]
+
+
+def accepted_ways(project: Wanted, sides: Mapping[str, Database]) -> list[str]:
+    """The ways round a fence that are there on throw-away servers alone: their administrators may empty tables, and
+    so may whoever raises the fence of a new side, where its notes are among the tables."""
+    found = []
+    for side, database in sides.items():
+        if database.kind != "postgresql":
+            dropping = "SELECT CONCAT(User, '@', Host) FROM mysql.user WHERE Drop_priv = 'Y' ORDER BY 1"
+            found += [f"truncate {account}" for (account,) in query(database, dropping)]
+            fencer = project.text("cutover", f"{side}_fencer")
+            found += [f"truncate {fencer}@%"] if fencer and side == "new" else []
+    return list(dict.fromkeys(found))
 
 
 def as_application(database: Database, name: str = APPLICATION) -> Database:

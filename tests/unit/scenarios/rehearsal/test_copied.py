@@ -78,6 +78,23 @@ def test_a_switch_may_take_long_under_kills(tmp_path: Path) -> None:
     assert tomllib.loads(config.read_text())["cutover"]["pause_s"] == 3600.0
 
 
+def test_ways_round_a_fence_that_throw_away_servers_have_are_accepted_beside_the_users(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "home").mkdir()
+    text = PROJECT.replace("[cutover]\n", '[cutover]\naccepted_ways = ["cascade shop.a"]\n')
+    assert text != PROJECT
+    (tmp_path / "home" / "migration.toml").write_text(text)
+    project = wanted(tmp_path / "home" / "migration.toml")
+    config, said = copy(project, tmp_path / "copy", SIDES, False, ["truncate root@localhost"])
+    ways = tomllib.loads(config.read_text())["cutover"]["accepted_ways"]
+    assert ways == ["cascade shop.a", "truncate root@localhost"]
+    assert [line for line in said if "truncate root@localhost" in line]
+    config, said = copy(project, tmp_path / "without", SIDES, patient=False)
+    assert tomllib.loads(config.read_text())["cutover"]["accepted_ways"] == ["cascade shop.a"]
+    assert not [line for line in said if "truncate" in line]
+
+
 @pytest.mark.parametrize(
     ("before", "after", "where"),
     [
