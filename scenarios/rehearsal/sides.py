@@ -166,6 +166,7 @@ def let_fence(
             owned = [f"{schema}.{_quoted('postgresql', table)}" for table in sorted(tables[side])]
             found[side] = [f"ALTER TABLE {table} OWNER TO {role}" for table in owned]
             found[side].append(f"GRANT USAGE, CREATE ON SCHEMA {schema} TO {role}")
+            found[side].append(f"GRANT pg_read_all_stats TO {role}")  # to see when others' transactions began
             if login != writers[side]:  # its notes are in that one's tables
                 found[side].append(f"GRANT {_quoted('postgresql', writers[side])} TO {role}")
         else:
