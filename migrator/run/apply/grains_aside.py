@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -72,6 +73,7 @@ class GrainsAside:
         jobs: runs jobs while the target's transaction waits.
         most: how many grains of a target may go aside at a time; None: the first failure stops the run.
         step: called at the point ``joined.aside``.
+        say: takes a word about the search, which may take minutes, for whoever watches the run.
     """
 
     def __init__(
@@ -81,9 +83,10 @@ class GrainsAside:
         jobs: SparkJobs,
         most: int | None,
         step: Step,
+        say: Callable[[str], None] = lambda _: None,
     ):
         self._spark, self._plans, self._jobs = spark, plans, jobs
-        self._most, self._step = most, step
+        self._most, self._step, self._say = most, step, say
         self._grains: dict[str, Grains] = {}
         self._again: dict[str, set[GrainName]] = {}
         self._found: dict[str, list[BadRow]] = {}
@@ -176,15 +179,21 @@ class GrainsAside:
 
         narrowed = Narrowed(grains, sides.after)
 
+        tries = count(1)
+
         def fails(some: Sequence[GrainName]) -> str | None:
+            name = plan.target.name
+            self._say(f"looking for grains of {name} on which its mapping fails: try {next(tries)}")
             return self._failure(plan, narrowed.only(some), mirror)
 
         if fails(()) is not None:
+            self._say("")
             return None  # whatever the grains are
         held = _held(target, mirror)
         there = grains.of(sides.after)
         groups = [one for one in there if one in held], [one for one in there if one not in held]
         found = dict(failing(groups, fails, most))
+        self._say("")
         if len(found) > most:
             raise _too_many(plan, found, most)
         if found:

@@ -102,7 +102,9 @@ class JoinedJob:
         self._values = JoinedValues(spark, tuple(plans.values()), folder / "values")
         self._sides = JoinedSides(spark, plans, folder, manner.prove)
         self.jobs = self._sides.jobs
-        self._aside = GrainsAside(spark, plans, self.jobs, manner.most_aside, lambda name: self._step(name))
+        self._aside = GrainsAside(
+            spark, plans, self.jobs, manner.most_aside, lambda name: self._step(name), say
+        )
         self._whole = WholeMirror(spark, plans, folder, self.jobs, self._values)
         self._mirrored = {s.id: s for target in self.targets for s in target.sources.values()}
         self.filling: tuple[Filling, ...] = ()

@@ -66,7 +66,7 @@ RUN = (
         ("rows of a target that left the mapping stay aside", "if targets is None or one.target in targets", "if True"),
         ("rows that wait for each other wait for ever", "if one.parent is not None and (one.target, one.key) in waiting", "if False"),
         ("a text that may stand for another value names a row", "if kind is None or text is None or _NULL in text:", "if text is None:"),
-        ("what was refused leaves no record", "*map(self._looked_at, kept), *self.new)", "*map(self._looked_at, kept),)"),
+        ("what was refused leaves no record", "kept), *map(self._as_accepted, self.new))", "kept),)"),
         ("a target that is filled anew keeps its records", "if rows.emptied or rows.replaces:", "if rows.emptied:"),
         ("the old row of a bad one is kept", "if not vanishes and not rows.replaces:", "if False:"),
         ("a dump row that was deleted since goes aside", "if dumped and (logged or vanishes):", "if dumped and logged:"),
@@ -112,6 +112,11 @@ RUN = (
         ("what was found leaves no record", "setdefault(target.table.id.name, []).extend(records)", "setdefault(target.table.id.name, [])"),
         ("what fails stays among the rows", "grains.without(sides.after, found.keys()), sides.dumped\n", "grains.without(sides.after, ()), sides.dumped\n"),
         ("a part that only took grains aside is lost", "if last is None and (found or again):", "if False:"),
+    ),
+    *mutants_of(
+        "migrator/columnar/bad_rows.py", ("tests/unit/run/apply/test_grains_in_the_ledger.py",),
+        ("what was given up is given up whatever it is now", "if before and same and _LEFT_OUT", "if before and _LEFT_OUT"),
+        ("a text that is cut says that a row is the same", "same and _LEFT_OUT not in one.row else", "same else"),
     ),
     *mutants_of(
         "migrator/run/apply/halving.py", _GRAINS[2:],

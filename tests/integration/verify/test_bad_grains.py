@@ -33,7 +33,9 @@ KINDS: dict[str, list[Any]] = {
     "binary": [b"", b"\0", b"\\", b"00", b"\\x00"],
     "date": [date(2020, 1, 1), date(1, 1, 1), date(9999, 12, 31), 2**31 - 1, -(2**31)],
     "timestamp": [datetime(2020, 1, 1, 0, 0, 0, 123456), datetime(1, 1, 1), 2**63 - 1, -(2**63)],
-    "timestamptz": [datetime(2020, 1, 1, 5, tzinfo=UTC), 2**63 - 1],
+    "timestamptz": [datetime(2020, 1, 1, 5, tzinfo=UTC), 2**63 - 1, -(2**63)],
+    "float64": [0.0, 0.1, 1e20, 5e-324, 1.7976931348623157e308, float("inf"), float("-inf"), float("nan")],
+    "float32": [0.1, -3.4e38, float("nan")],
 }
 
 

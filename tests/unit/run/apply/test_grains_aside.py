@@ -99,11 +99,15 @@ class World:
     target: dict[int, Row] = field(default_factory=dict)
     held: tuple[BadRow, ...] = ()
     steps: list[str] = field(default_factory=list)
+    words: list[str] = field(default_factory=list)
     tries: int = 0
 
     def __post_init__(self) -> None:
         jobs = cast(SparkJobs, SimpleNamespace())
-        self.aside = GrainsAside(cast(Any, None), {"total": PLAN}, jobs, self.most, self.steps.append)
+        plans = {"total": PLAN}
+        self.aside = GrainsAside(
+            cast(Any, None), plans, jobs, self.most, self.steps.append, self.words.append
+        )
 
     def tables(self) -> dict[str, pa.Table]:
         shapes = (BASKET, LINE, THING)
@@ -205,6 +209,10 @@ def test_every_committed_state_is_the_mapping_without_the_grains_that_the_ledger
         met += bool(world.held)
     assert met > 5, "hardly any grain failed"
     assert set(world.steps) == {"joined.aside"}
+    assert world.words[:2] == [
+        f"looking for grains of total on which its mapping fails: try {number}" for number in (1, 2)
+    ]
+    assert world.words[-1] == "", "nobody looks any more"
 
 
 def test_the_check_notices_what_was_aside_taken_for_rows_that_are_there(
