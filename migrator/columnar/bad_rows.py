@@ -222,6 +222,11 @@ class StillBad:
         again = {*map(_name_of, rows)}
         self.new = [one for one in self.new if _name_of(one) not in again] + list(rows)
 
+    def fresh(self) -> list[BadRow]:
+        """The rows taken out that weren't set aside before: one that is tried in vain with each batch is one."""
+        known = {*map(_name_of, self._held)}
+        return [one for one in self.new if _name_of(one) not in known]
+
     def passing(self, rows: Iterable[RowsT]) -> Iterator[RowsT]:
         """The same rows, each seen before it is given on."""
         for one in rows:

@@ -126,7 +126,7 @@ class AsideTarget(PassedOn):
                     rows = _without(rows, refusal, self._place)
                     self._check_room(name, refusal, StillBad(self._held, rows))
         self._held = still.found()
-        self._in_run += len(still.new)
+        self._in_run += len(still.fresh())
         self._look_for_parents()
 
     def _look_for_parents(self) -> None:
@@ -195,10 +195,10 @@ class AsideTarget(PassedOn):
     def _check_room(self, target: str, refusal: RowRefused, still: StillBad) -> None:
         """Raises ``TargetError`` naming keys where the batch would set more rows aside than may be."""
         of_table = [one for one in still.found() if one.target == target]
-        limits = self._limits
+        limits, fresh = self._limits, still.fresh()
         for setting, number, most, named in (
             ("bad_rows_per_table", len(of_table), limits.bad_rows_per_table, of_table),
-            ("bad_rows_per_run", self._in_run + len(still.new), limits.bad_rows_per_run, still.new),
+            ("bad_rows_per_run", self._in_run + len(fresh), limits.bad_rows_per_run, fresh),
         ):
             if number > most:
                 keys = "; ".join(one.key_text() for one in named[-_NAMED:])
