@@ -61,10 +61,13 @@ def test_failing_grains_from_the_first_dump_to_the_hand_over(
         project.command("sequences", "--apply")
     assert "worth basket.id=3" in refused.value.where
     assert project.command("rows", "drop", "worth", "3", "--reason", "a test") == 0
-    assert {one.key: one.dropped for one in aside(project) if one.target == "worth"} == {
-        ("3",): "a test",
-        ("5",): "",
-    }
+    dropped = {("3",): "a test", ("5",): ""}
+    assert {one.key: one.dropped for one in aside(project) if one.target == "worth"} == dropped
+    assert project.command("remap", "worth") == 0
+    project.old.execute("UPDATE basket SET note = 'fine' WHERE id = 1")
+    project.run_here()
+    assert {one.key: one.dropped for one in aside(project) if one.target == "worth"} == dropped
+    assert holds(project) == 3
     all_good(project)
     project.run_here()
     assert holds(project) == 0
