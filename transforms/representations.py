@@ -199,6 +199,10 @@ def json_object(**values: Value) -> Column:
     return written
 
 
+_NOT_TAKEN = "[\\x80\\x82-\\x8C\\x8E\\x91-\\x9C\\x9E\\x9F]"
+"""Characters that no byte is in MySQL's latin1, which has others for these bytes."""
+
+
 def undoubled(text: Value) -> Column:
     """Text that was encoded twice (``CafÃ©``) as it was meant (``Café``); any other text unchanged.
 
@@ -208,8 +212,9 @@ def undoubled(text: Value) -> Column:
     column = as_column(text)
     narrow = F.translate(column, _CP1252, _CP1252_BYTES)
     meant = F.encode(narrow, "ISO-8859-1").cast("string")
-    twice = narrow.rlike("^[\\x00-\\xFF]*[\\x80-\\xFF][\\x00-\\xFF]*$")
-    return F.when(twice, F.when(F.is_valid_utf8(meant), meant).otherwise(column)).otherwise(column)
+    twice = narrow.rlike("^[\\x00-\\xFF]*[\\x80-\\xFF][\\x00-\\xFF]*\\z")  # $ passes a line's end over
+    taken = ~column.rlike(_NOT_TAKEN)
+    return F.when(twice & taken, F.when(F.is_valid_utf8(meant), meant).otherwise(column)).otherwise(column)
 
 
 def folded(text: Value, collation: str) -> Column:
