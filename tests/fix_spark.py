@@ -42,7 +42,14 @@ def adaptive(spark: SparkSession) -> Iterator[None]:
 def interpreted(spark: SparkSession) -> Iterator[None]:
     """Operators and expressions are interpreted, as they are for the few rows of a small joined batch."""
     from transforms.on_spark.few_rows.flat import INTERPRETED
-    from transforms.on_spark.planned import planned_with
 
-    with planned_with(spark, {**INTERPRETED, "spark.sql.codegen.wholeStage": "false"}):
-        yield
+    settings = {**INTERPRETED, "spark.sql.codegen.wholeStage": "false"}
+    before = {name: spark.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    yield
+    for name, kept in before.items():
+        if kept is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, kept)

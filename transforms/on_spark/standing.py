@@ -36,7 +36,7 @@ from migrator.model.table import TableSchema
 from transforms.analysis.plan import MappingKind, MappingPlan
 from transforms.frames import arrow_schema, parquet_frame
 from transforms.on_spark.pipeline import SIDE, map_delta
-from transforms.on_spark.planned import planned_with
+from transforms.on_spark.planned import execution_of, planned_with
 
 SIDES = ("before", "after")
 _SHUFFLE = re.compile("(?<!Broadcast)Exchange ")
@@ -273,8 +273,8 @@ class StandingMapping:
         would share something. Made when it is first needed: it costs as much as the plan itself."""
         if not self._copied:
             if self._plan.kind is MappingKind.GRAIN or self._planned(SLOT_BYTES)[1]:
-                with planned_with(self._spark, {_ADAPTIVE: "false"}):
-                    physical = self._frame(SLOT_BYTES).select("*")._jdf.queryExecution().executedPlan()
+                with planned_with(self._spark, {_ADAPTIVE: "false"}) as session:
+                    physical = execution_of(session, self._frame(SLOT_BYTES)).executedPlan()
                     self._original = None if _SHARED.search(physical.toString()) is not None else physical
             self._copied = True
         return self._original

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark import InheritableThread
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -211,15 +213,33 @@ def test_a_plan_that_keeps_what_it_brought_is_not_flat(
         assert sorted(found["k"].to_pylist()) == list(keys)
 
 
-def test_planning_leaves_the_sessions_settings_as_they_were(spark: SparkSession) -> None:
+def test_settings_of_a_plan_are_seen_by_no_other_thread(spark: SparkSession) -> None:
+    """A job that begins meanwhile is planned and run by the session's own."""
+    before = dict(spark.conf.getAll.items())
+    seen: list[dict[str, str]] = []
+    with planned_with(spark, {"spark.sql.of.this.test": "1", "spark.sql.caseSensitive": "true"}) as session:
+        assert session.conf().get("spark.sql.of.this.test") == "1"
+        assert active(spark).conf().get("spark.sql.caseSensitive") == "true"
+        other = InheritableThread(
+            target=lambda: seen.extend([dict(spark.conf.getAll.items()), {"id": str(spark.range(3).count())}])
+        )
+        other.start()
+        other.join()
+    assert seen == [before, {"id": "3"}]
+    assert dict(spark.conf.getAll.items()) == before
+    assert active(spark).conf().get("spark.sql.caseSensitive") == "false"
+
+
+def test_a_flat_plan_is_made_by_the_settings_of_flat_plans(spark: SparkSession) -> None:
     before = dict(spark.conf.getAll.items())
     frame = spark.range(3)
     assert flattened(spark, frame.join(frame.select(F.col("id").alias("k")), F.col("id") == F.col("k")))
     assert dict(spark.conf.getAll.items()) == before
-    with planned_with(spark, {"spark.sql.of.this.test": "1", "spark.sql.caseSensitive": "true"}):
-        assert spark.conf.get("spark.sql.of.this.test") == "1"
-    assert spark.conf.get("spark.sql.of.this.test", None) is None
-    assert spark.conf.get("spark.sql.caseSensitive") == "false"
+
+
+def active(spark: SparkSession) -> Any:
+    """The session of the JVM by which this thread plans."""
+    return spark._jvm.org.apache.spark.sql.classic.SparkSession.getActiveSession().get()  # type: ignore[union-attr]
 
 
 def test_a_target_whose_job_fails_maps_alone(spark: SparkSession) -> None:

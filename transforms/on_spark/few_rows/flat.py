@@ -19,7 +19,7 @@ from pyspark.core.rdd import RDD
 from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame, SparkSession
 
-from transforms.on_spark.planned import planned_with
+from transforms.on_spark.planned import execution_of, planned_with
 
 INTERPRETED = {"spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 """Settings for the tasks of flat plans."""
@@ -57,12 +57,12 @@ def flattened(spark: SparkSession, frame: DataFrame) -> Flat | None:
 
     Args:
         spark: the session.
-        frame: not planned yet: Spark plans a frame once.
+        frame: what is planned.
     """
     execution: Any = spark._jvm.org.apache.spark.sql.execution  # type: ignore[union-attr]
-    with planned_with(spark, _PLANNED):
-        plan = _of_one_partition(spark, execution, frame._jdf.queryExecution().sparkPlan())
-        physical = execution.QueryExecution.prepareExecutedPlan(spark._jsparkSession, plan)
+    with planned_with(spark, _PLANNED) as session:
+        plan = _of_one_partition(spark, execution, execution_of(session, frame).sparkPlan())
+        physical = execution.QueryExecution.prepareExecutedPlan(session, plan)
         shown = physical.toString()
         if _REMEMBERS.search(shown) is not None:
             return None

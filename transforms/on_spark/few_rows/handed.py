@@ -15,8 +15,12 @@ from migrator.model.table import TableSchema
 from transforms.frames import arrow_schema, spark_schema
 from transforms.on_spark.planned import planned_with
 
-_AS_RDD = {"spark.sql.execution.arrow.localRelationThreshold": "0"}
-"""Makes Spark not take few rows for constants, and plan with them."""
+_AS_RDD = {
+    # Few rows aren't taken for constants, which plans would be made with.
+    "spark.sql.execution.arrow.localRelationThreshold": "0",
+    # The size that plans take them to have: a leaf asks the session that it was made in.
+    "spark.sql.defaultSizeInBytes": "1024",
+}
 
 
 class HandedRows:
@@ -38,12 +42,13 @@ class HandedRows:
         self._messages = gateway.new_array(jvm.java.lang.Object, 1)
         self._messages[0] = self._nothing
         values = jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(self._messages)
-        with planned_with(spark, _AS_RDD):
-            taken = jvm.PythonSQLUtils.toDataFrame(
-                values.iterator(), spark_schema(schema).json(), spark._jsparkSession
-            )
-        self.frame = DataFrame(taken, spark)
-        rows = taken.queryExecution().analyzed().rdd()
+        with planned_with(spark, _AS_RDD) as session:
+            taken = jvm.PythonSQLUtils.toDataFrame(values.iterator(), spark_schema(schema).json(), session)
+        plan = taken.queryExecution().analyzed()
+        self.frame = DataFrame(
+            jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark
+        )
+        rows = plan.rdd()
         while rows.dependencies().nonEmpty():
             rows = rows.dependencies().head().rdd()
         (partition,) = rows.partitions()
