@@ -156,7 +156,8 @@ MAPPING = (
     ),
     *mutants_of(
         "transforms/on_spark/planned.py", _FLAT,
-        ("what is set for a plan stays set", "                    spark.conf.unset(name)\n", "                    pass\n"),
+        ("what is set for a plan is set for all threads", "spark._jsparkSession.cloneSession()", "spark._jsparkSession"),
+        ("what is set for a plan stays set", "            sessions.setActiveSession(before.get())\n", "            pass\n"),
     ),
     *mutants_of(
         "transforms/on_spark/few_rows/handed.py", _FLAT,
