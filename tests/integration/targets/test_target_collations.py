@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 
 from migrator.adapters.targets.mysql.types import Declared, storage_of
+from tests.integration.key_spellings import Kind, set_up
 from tests.integration.target_bench import bench
 from tests.servers import Database
 
 pytestmark = [pytest.mark.integration]
+
+NDCI = "CREATE COLLATION ndci (provider = icu, locale = 'und-u-ks-level2', deterministic = false)"
 
 PAIRS = (
     ("a", "A"),
@@ -72,11 +75,7 @@ def test_a_key_of_postgresql_names_the_collation_that_takes_texts_for_one(
     declared: str, exact: bool, new_pg: Database
 ) -> None:
     if not exact:
-        if new_pg.query("SELECT count(*) FROM pg_collation WHERE collprovider = 'i'")[0][0] == 0:
-            pytest.skip("the server has no ICU (Debian's servers have it)")
-        new_pg.execute(
-            "CREATE COLLATION ndci (provider = icu, locale = 'und-u-ks-level2', deterministic = false)"
-        )
+        set_up(new_pg, Kind("case", declared, (), (NDCI,)))
     new_pg.execute(f"CREATE TABLE keyed (k {declared} PRIMARY KEY)")
     with bench(new_pg) as it:
         (table,) = it.target.tables(["keyed"])
