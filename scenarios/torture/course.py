@@ -247,19 +247,40 @@ def _hanging_commits(admin: Database, dumps: _Dumps, seconds: int) -> None:
     """Rounds of: some commits hang in the log, unseen by any SELECT; the table is read; the commits return."""
     deadline_s = time.monotonic() + seconds
     with ExitStack() as stack:
-        sessions = [stack.enter_context(admin.postgres()) for _ in range(_WAITING_COMMITS)]
+        probing, *sessions = (stack.enter_context(admin.postgres()) for _ in range(1 + _WAITING_COMMITS))
         stack.callback(require_standby, admin, "")  # before the sessions are closed: they may still wait
         number = 0
         while time.monotonic() < deadline_s and not dumps.enough():
             number += 1
             require_standby(admin, _GHOST)
-            commits = [_hanging_commit(session, place, number) for place, session in enumerate(sessions, 1)]
+            commits = [_first_to_hang(admin, probing)]
+            commits += [_hanging_commit(session, place, number) for place, session in enumerate(sessions, 1)]
             # One may slip through: the server's processes take a new setting over one after the other.
             wait_until(partial(_all_hang, admin, commits), "the wait of the commits")
             dumps.once_more()
             require_standby(admin, "")
             for commit in commits:
                 commit.join()
+
+
+def _first_to_hang(admin: Database, session: psycopg.Connection[tuple[Any, ...]]) -> threading.Thread:
+    """The COMMIT of a transaction without rows that waits, in its own thread, after some that didn't.
+
+    The server requires the standby from the moment on at which one of its processes has taken the setting over.
+    """
+    while True:
+        # It must be in the log, or nobody waits for it, and no reader of the log may be told of it.
+        session.execute("DROP TABLE IF EXISTS probe; CREATE TEMPORARY TABLE probe ()")
+        probe = _committing(session, "probe")
+        wait_until(partial(_all_hang, admin, [probe]), "the wait of a commit, or its end")
+        if probe.is_alive():
+            return probe
+
+
+def _committing(session: psycopg.Connection[tuple[Any, ...]], name: str) -> threading.Thread:
+    thread = threading.Thread(target=session.commit, name=f"commit-{name}", daemon=True)
+    thread.start()
+    return thread
 
 
 def _hanging_commit(
@@ -272,9 +293,7 @@ def _hanging_commit(
         f'UPDATE "{TABLE}" SET session = %s, number = %s, value = value + 1 WHERE id = %s',
         [place, number, key],
     )
-    thread = threading.Thread(target=session.commit, name=f"commit-{place}", daemon=True)
-    thread.start()
-    return thread
+    return _committing(session, str(place))
 
 
 def _all_hang(admin: Database, commits: Sequence[threading.Thread]) -> bool:
