@@ -64,11 +64,12 @@ def hook_of(script: str, settings: dict[str, str]) -> str:
 
 
 def begun_with(hook: str, request: pytest.FixtureRequest, tmp_path: Path) -> TwoWay:
-    """The project with the application's words on both sides, dumped, its plan accepted."""
+    """The project with the application's words on both sides, dumped, found equal, its plan accepted."""
     project = made("pg-pg", request, tmp_path / "project")
     same_words(project)
     project.config.write_text(project.config.read_text() + hook)
     project.run_here()
+    assert project.command("verify") == 0
     assert project.command("cutover", "plan", "--accept") == 0
     return project
 
