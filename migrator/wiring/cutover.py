@@ -131,7 +131,7 @@ def _fence_plan(
     elsewhere: str,
     chosen: CutoverSettings,
 ) -> FencePlan:
-    kind = FenceKind(choice.kind) if choice.kind else survey.advised()
+    kind = FenceKind(choice.kind) if choice.kind else survey.advised(choice.roles)
     if kind is None:
         raise CutoverError(
             "no kind of fence can be raised",

@@ -28,6 +28,10 @@ class FenceKind(StrEnum):
     """The whole database (PostgreSQL) or server (MySQL, MariaDB) is read-only."""
 
 
+STOPS_NAMED = frozenset({FenceKind.REVOKE, FenceKind.ACCOUNT_LOCK})
+"""Kinds that stop whom they are told; all others stop everybody."""
+
+
 class Standing(StrEnum):
     """The fence as the server shows it now."""
 
@@ -60,7 +64,7 @@ class FencePlan:
     accepted: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        named = self.kind in (FenceKind.REVOKE, FenceKind.ACCOUNT_LOCK)
+        named = self.kind in STOPS_NAMED
         problems = [
             (not self.tables, "tables", "", "name at least one table"),
             (len({*self.tables}) < len(self.tables), "tables", "", "name every table once"),
@@ -167,12 +171,20 @@ class Survey:
                 return choice
         return Choice(kind, (f"this engine has no fence of kind {kind}",))
 
-    def advised(self) -> FenceKind | None:
+    def advised(self, roles: Sequence[str] = ()) -> FenceKind | None:
         """Returns the kind with the fewest ways round that no plan can close, which lets us write; None: no kind
-        can be raised."""
+        can be raised.
+
+        Rather one that stops whom it is told where ``roles`` are named, and one that stops everybody where none are.
+        """
         fit = [one for one in self.choices if not one.obstacles]
         ranked = sorted(
-            fit, key=lambda one: (not one.lets_us_write, sum(not way.closed_by for way in one.ways))
+            fit,
+            key=lambda one: (
+                not one.lets_us_write,
+                (one.kind in STOPS_NAMED) is not bool(roles),
+                sum(not way.closed_by for way in one.ways),
+            ),
         )
         return ranked[0].kind if ranked else None
 

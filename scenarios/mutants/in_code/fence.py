@@ -45,6 +45,7 @@ FENCE = (
         ("a way is closed by whoever is named", "way.closed_by not in roles", "not roles"),
         ("obstacles refuse nothing", "found = list(choice.obstacles)", "found = list[str]()"),
         ("a kind that stops us too is taken", "if plan.login and not choice.lets_us_write:", "if False:"),
+        ("roles that are named don't count", "(one.kind in STOPS_NAMED) is not bool(roles)", "False"),
         ("the first kind is advised", "return ranked[0].kind if ranked else None", "return fit[0].kind if fit else None"),
     ),
     *mutants_of(

@@ -87,6 +87,15 @@ def test_the_kind_with_the_fewest_ways_that_nobody_can_close_is_advised() -> Non
     assert surveyed(replace(revoke, obstacles=("no",))).advised() is None
 
 
+def test_a_kind_that_stops_roles_is_advised_where_some_are_named() -> None:
+    """The plan of one that stops nobody can't be made, nor one that stops everybody and some by name."""
+    triggers = Choice(FenceKind.TRIGGERS, ways=(OWNER, OWNER))
+    lock = Choice(FenceKind.ACCOUNT_LOCK)
+    assert surveyed(lock, triggers).advised() is FenceKind.TRIGGERS
+    assert surveyed(lock, triggers).advised(("app",)) is FenceKind.ACCOUNT_LOCK
+    assert surveyed(lock).advised() is FenceKind.ACCOUNT_LOCK
+
+
 @given(
     st.sampled_from(FenceKind),
     st.lists(
