@@ -108,4 +108,14 @@ def make(folder: Path, old: Database, new: Database) -> Project:
     return Project(old, new, config)
 
 
-__all__ = ["MigratorError", "Project", "make", "scenario_database"]
+def written(folder: Path, old: Database, new: Database, name: str, mapping: str) -> Project:
+    """A project with this mapping over tables that are there already, without revisions."""
+    source = folder / "source"
+    (source / "alembic" / "versions").mkdir(parents=True)
+    (source / "mapping.py").write_text(mapping)
+    sides = scenario_database(old), scenario_database(new)
+    config = make_project(folder / "project", *sides, source, name, ("[spark]", 'master = "local[2]"'))
+    return Project(old, new, config)
+
+
+__all__ = ["MigratorError", "Project", "make", "scenario_database", "written"]

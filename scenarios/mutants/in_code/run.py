@@ -210,6 +210,16 @@ RUN = (
         ("a stop doesn't end the wait for the target", "while not stopping.requested() and (early_s", "while (early_s"),
     ),
     *mutants_of(
+        "migrator/run/commands/key_values.py", ("tests/unit/run/test_key_values.py",),
+        ("a key that lost decimals tells the source's", "kept >= decimals", "True"),
+        ("a key that lost digits of a second tells the source's", "_digits(source.source_type) <= _digits(", "0 <= _digits("),
+        ("bytes that are padded tell the source's key", "return ours in _BYTES or (", "return True or ("),
+        ("a text is looked up by what the target takes for it", 'return target.collation in ("", source.collation)', "return True"),
+        ("a text that is padded tells the source's key", "or (ours in _PADDED and theirs not in _PADDED)", ""),
+        ("bytes are looked up by their digits", 'if source.type == "binary":\n        try', "if False:\n        try"),
+        ("a moment in any form is looked up", "if _MOMENT.fullmatch(plain) is None or", "if False or"),
+    ),
+    *mutants_of(
         "migrator/run/lead/resume.py", ("tests/unit/run/lead/test_resume.py",),
         ("an empty event log begins anew", "return ledger.checkpoint", "return None"),
         ("a table that joins is taken for one that was dumped", "if checkpoint.dump_of(schema.id) is None)", "if False)"),

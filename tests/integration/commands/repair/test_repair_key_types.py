@@ -13,9 +13,8 @@ from migrator.cli.repair.repair import _wanted
 from migrator.config import project as configuration
 from migrator.run.commands.repair import Way, repair_steps
 from migrator.wiring import parts as wiring
-from scenarios.project import make_project
 from tests.integration.commands.repair.test_repair import running
-from tests.integration.run_project import Project, scenario_database
+from tests.integration.run_project import Project, written
 from tests.servers import Database
 from verify.tables.findings.differing import read_differing
 
@@ -119,12 +118,7 @@ def project(
             f'def {kind.name}({kind.name}):\n    return {kind.name}.select({kind.read}.alias("k"), "v")'
         )
         mapping.append(f'@mapping.target("{kind.name}", key="k")\n{function}')
-    source = tmp_path / "source"
-    (source / "alembic" / "versions").mkdir(parents=True)
-    (source / "mapping.py").write_text("\n\n".join(mapping))
-    sides = scenario_database(old), scenario_database(new)
-    config = make_project(tmp_path / "project", *sides, source, "types", ("[spark]", 'master = "local[2]"'))
-    return Project(old, new, config), PAIRS[request.param]
+    return written(tmp_path, old, new, "types", "\n\n".join(mapping)), PAIRS[request.param]
 
 
 def content(database: Database, kind: Kind) -> list[int]:

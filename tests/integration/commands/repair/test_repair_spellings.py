@@ -16,11 +16,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from migrator.config import project as configuration
-from scenarios.project import make_project
 from tests.drawn import SEED
 from tests.integration.commands.repair.test_repair import running
 from tests.integration.key_spellings import MARIADB, MYSQL, POSTGRES, Kind, set_up
-from tests.integration.run_project import Project, scenario_database
+from tests.integration.run_project import Project, written
 from tests.servers import Database
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
@@ -106,12 +105,7 @@ def spelled(request: pytest.FixtureRequest, tmp_path: Path, old_pg: Database, sp
             )
             made = f'def {table}({table}):\n    return {table}.select("id", "k")'
             mapping.append(f'@mapping.target("{table}", key="{key}")\n{made}')
-    source = tmp_path / "source"
-    (source / "alembic" / "versions").mkdir(parents=True)
-    (source / "mapping.py").write_text("\n\n".join(mapping))
-    sides = scenario_database(old_pg), scenario_database(new)
-    config = make_project(tmp_path / "project", *sides, source, "spelled", ("[spark]", 'master = "local[2]"'))
-    return Spelled(Project(old_pg, new, config), kinds, dice)
+    return Spelled(written(tmp_path, old_pg, new, "spelled", "\n\n".join(mapping)), kinds, dice)
 
 
 def verdicts(project: Project) -> set[str]:
