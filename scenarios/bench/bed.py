@@ -104,10 +104,13 @@ class Watch:
 
 
 def dumped(bed: Bed) -> Watch:
-    """Runs the migration until the whole dump is in the target; the JVM's start is no part of the time."""
+    """Runs the migration until the whole dump is in the target, every joined target filled.
+
+    The JVM's start is no part of the time.
+    """
     parts = bed.parts()
     parts.spark()
-    watch = Watch(lambda now: now.applied_dump_complete)
+    watch = Watch(lambda now: now.applied_dump_complete and not now.filling)
     Migration(parts).run(Stopping(), watch)
     return watch
 

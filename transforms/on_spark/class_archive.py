@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import shutil
 import stat
 from collections.abc import Mapping
@@ -18,14 +17,14 @@ from pathlib import Path
 
 import pyspark
 
+from transforms.on_spark.session_settings import UNSAFE
+
 _ROOM_BYTES = 2 << 30
 """Free space below which none is made: one takes 170 MB."""
 _SUFFIX = ".jsa"
 _QUIET = "-Xlog:cds=off -Xlog:class+path=off"
 _OWN = ("SharedArchiveFile", "ArchiveClassesAtExit", "-Xshare", "AutoCreateSharedArchive")
 """Options by which somebody else decides."""
-_UNSAFE = re.compile(r"[^\w./+,@=~-]")
-"""Letters of a path that mean something in a text of options: blanks and quotes to Spark, a colon to Java."""
 _ENVIRONMENT = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 
 
@@ -113,7 +112,7 @@ def class_archive(java_home: Path, conf: Mapping[str, str]) -> ClassArchive | No
         place = cache if cache.is_absolute() else Path.home() / ".cache"
     except (OSError, RuntimeError):  # an image without such a file; a user without a home
         return None
-    if _UNSAFE.search(str(place)) is not None:
+    if UNSAFE.search(str(place)) is not None:
         return None
     known = b" ".join(
         [str(java_home).encode(), release, str(pyspark.__file__).encode(), pyspark.__version__.encode()]

@@ -19,6 +19,9 @@ _PAGE = "4m"
 """The size of the pages of memory that Spark's hash tables take. Spark's default is 64 MiB for each broadcast, even
 of few rows. A joined batch has several broadcasts, and their memory is free only after a garbage collection."""
 _ONE_PROCESS = re.compile(r"local(\[.*\])?")
+_RUN_ONCE = Path(__file__).with_name("run_once.txt")
+UNSAFE = re.compile(r"[^\w./+,@=~-]")
+"""Letters of a path that mean something in a text of options: blanks and quotes to Spark, a colon to Java."""
 
 # Other values of these change what rows mean, so they are not open to configuration.
 _FIXED = {
@@ -42,6 +45,17 @@ def is_cluster(master: str) -> bool:
 def heap_bytes(memory_bytes: int) -> int:
     """The JVM heap for a machine of that much memory: a quarter of it, between 512 MiB and 3 GiB."""
     return max(_HEAP_MIN_BYTES, min(_HEAP_MAX_BYTES, memory_bytes // 4))
+
+
+def compiler_options(directives: Path = _RUN_ONCE) -> str:
+    """Returns Java's options by which its thorough compiler leaves alone what runs while Spark starts and plans.
+
+    Empty where Java couldn't read the file: it wouldn't start then.
+    """
+    path = str(directives)
+    if UNSAFE.search(path) is not None or not os.access(directives, os.R_OK):
+        return ""
+    return f"-XX:+UnlockDiagnosticVMOptions -XX:CompilerDirectivesFile={path}"
 
 
 def session_settings(
@@ -94,9 +108,9 @@ def session_settings(
         defaults["spark.python.daemon.module"] = own("migrator.worker_daemon")
         defaults["spark.executorEnv.PYTHONSAFEPATH"] = "1"  # a user's json.py must not hide Python's
     wanted = {**defaults, **conf, **_FIXED, "spark.master": master}
-    if java_options:  # before the user's, which win
-        theirs = conf.get("spark.driver.extraJavaOptions", "")
-        wanted["spark.driver.extraJavaOptions"] = f"{java_options} {theirs}".strip()
+    theirs = conf.get("spark.driver.extraJavaOptions", "")
+    if java := [one for one in (compiler_options(), java_options, theirs) if one]:  # the last ones win
+        wanted["spark.driver.extraJavaOptions"] = " ".join(java)
     settings = SparkConf(loadDefaults=False)
     settings.setAll(list(wanted.items()))
     return settings

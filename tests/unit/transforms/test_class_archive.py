@@ -10,7 +10,6 @@ import pytest
 
 from transforms.on_spark import class_archive as module
 from transforms.on_spark.class_archive import ClassArchive, class_archive
-from transforms.on_spark.session_settings import session_settings
 
 
 @pytest.fixture
@@ -145,15 +144,3 @@ def test_a_relative_place_is_no_place(java: Path, monkeypatch: pytest.MonkeyPatc
     for said in ("cache", ""):
         monkeypatch.setenv("XDG_CACHE_HOME", said)
         assert found(java).stem.is_relative_to("/home/x/.cache")
-
-
-def test_our_options_of_java_stand_before_the_users(tmp_path: Path) -> None:
-    def said(options: str, **conf: str) -> str | None:
-        named = {"spark.driver.extraJavaOptions": conf["theirs"]} if conf else {}
-        settings = session_settings("local[1]", named, tmp_path / "log", options)
-        return settings.get("spark.driver.extraJavaOptions")
-
-    assert said("-XX:A=1") == "-XX:A=1"
-    assert said("-XX:A=1", theirs="-Xss4m") == "-XX:A=1 -Xss4m"
-    assert said("", theirs="-Xss4m") == "-Xss4m"
-    assert said("") is None
