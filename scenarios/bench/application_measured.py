@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
-import psycopg
 
 from migrator.errors import MigratorError
 from migrator.model.position import Position
@@ -21,6 +18,7 @@ from migrator.run.caught_up import caught_up
 from migrator.run.failure import Stopping
 from migrator.run.migration import Migration
 from migrator.run.progress import Snapshot
+from scenarios.bench import start_measured
 from scenarios.bench.bed import Bed, Report, dumped, fresh
 from scenarios.bench.shapes import application
 from scenarios.bench.shapes.application.changes import THREE_TARGETS, Change, changes
@@ -58,7 +56,8 @@ def measure(rates: tuple[float, ...], seconds: float, backlog: int, scale: float
         dump = dumped(bed)
         what = f"{TARGETS} joined targets over {len(TABLES)} tables, dumped and filled"
         report.add(what, f"{dump.elapsed_s:,.1f} s")
-        _restart(bed, report, scale)
+        read = tuple(one for one in changes(scale) if one.name in THREE_TARGETS)
+        start_measured.measure(bed, report, lambda number: write_backlog(bed.old, read, 2, seed=number))
         for rate in rates:
             _steady(bed, report, rate, seconds, scale)
         for name, chosen in _kinds(scale).items():
@@ -74,53 +73,6 @@ def _kinds(scale: float) -> dict[str, tuple[Change, ...]]:
         "a change that nothing reads": tuple(one for one in every if one.kind == "unread"),
         "a change that three targets read": tuple(one for one in every if one.name in THREE_TARGETS),
     }
-
-
-def _restart(bed: Bed, report: Report, scale: float) -> None:
-    """``migrator run`` on a migration whose dump is done, with a change that three targets read to apply.
-
-    Times count from the start of its process. ``migrator check`` went before, as it does at users'.
-    Raises ``MigratorError`` if one of them fails, or the run ends without a new position in the target.
-    """
-    click.echo("  phase: restart")
-    migrator, at = python_m("migrator"), ["--config", str(bed.config)]
-    checked = [*migrator, "check", "--value-seconds", "0", *at]
-    if subprocess.run(checked, stdout=subprocess.DEVNULL, check=False).returncode:
-        raise MigratorError("migrator check failed")
-    write_backlog(bed.old, tuple(one for one in changes(scale) if one.name in THREE_TARGETS), 2)
-    command = [*migrator, "run", "--plain", "--until", "caught-up", *at]
-    applied_s = None
-    with bed.new.postgres(autocommit=True) as target:
-        before = _segment(target)
-        used_s, started = _children_s(), time.monotonic()
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        with PeakMemory(process.pid) as memory:
-            while process.poll() is None:
-                time.sleep(_LOOK_S)
-                if applied_s is None and _segment(target) > before:
-                    applied_s = time.monotonic() - started
-        ended_s, used_s = time.monotonic() - started, _children_s() - used_s
-        if process.returncode or (applied_s is None and _segment(target) == before):
-            cause = f"exit code {process.returncode}, segment {before} in the ledger before and after"
-            raise MigratorError("migrator run failed, or applied nothing", cause=cause)
-    report.add("start of a run to its first applied change", f"{applied_s or ended_s:,.1f} s")
-    report.add("  to caught up, and ended", f"{ended_s:,.1f} s")
-    report.add("  processor time of that run (Python, JVM)", f"{used_s:,.1f} s")
-    report.add("  its peak memory (Python, JVM, workers)", f"{memory.peak_bytes / 2**20:,.0f} MiB")
-
-
-def _children_s() -> float:
-    """Processor time, in seconds, of processes that this one started and that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-def _segment(target: psycopg.Connection[tuple[Any, ...]]) -> int:
-    """The number of the segment that the target's ledger is behind."""
-    row = target.execute("SELECT segment FROM migrator.ledger").fetchone()
-    if row is None:
-        raise AssertionError("the dump is done, so there is a ledger")
-    return int(row[0])
 
 
 def _steady(bed: Bed, report: Report, rate: float, seconds: float, scale: float) -> None:

@@ -21,7 +21,7 @@ from migrator.own_modules import python_m
 from migrator.run.failure import Stopping
 from migrator.run.migration import Migration
 from migrator.run.progress import Snapshot
-from scenarios.bench import application_measured, cutover_measured, orders
+from scenarios.bench import application_measured, cutover_measured, orders, start_measured
 from scenarios.bench import shapes_measured as benchmark_shapes
 from scenarios.bench.bed import Bed, Report, Steady, dumped, fresh, streamed
 from scenarios.bench.orders.old_schema import create, touch
@@ -118,11 +118,15 @@ def bench(
         raise click.UsageError("--only measures a part of the table: leave --write out")
     click.echo(f"machine: {machine()}")
     rates = application_rates or (rate / 10, float(rate))
-    application = partial(application_measured.measure, rates, seconds, backlog, scale, verify_s)
+
+    def application() -> list[Report]:
+        many = application_measured.measure(rates, seconds, backlog, scale, verify_s)
+        return [many, start_measured.one_target("postgresql", min(rows, 100_000))]
+
     engines = ("postgresql", "mariadb") if source == "both" else (source,)
     if only is not None:
         found = (
-            [application()]
+            application()
             if only == "application"
             else [cutover_measured.measure(engine, min(rows, 100_000), rate, switches) for engine in engines]
         )
@@ -141,7 +145,7 @@ def bench(
         _memory(engine, memory_rows, report)
         reports.append(report)
     reports.append(benchmark_shapes.measure(lines, rate, seconds))
-    reports.append(application())
+    reports += application()
     reports.append(_judge(Report("the judge of histories"), events))
     if write is not None:
         write_reports(write, reports, rows)

@@ -146,7 +146,7 @@ MAPPING = (
         "transforms/on_spark/class_archive.py", _ARCHIVE,
         ("a damaged archive is run", "return ours and file.name.endswith(", "return ours or file.name.endswith("),
         ("another user's archive is run", "found.st_uid == os.geteuid() and", ""),
-        ("a path with a quote is put into Java's options", "if _UNSAFE.search(str(place)) is not None:", "if False:"),
+        ("a path with a quote is put into Java's options", "if UNSAFE.search(str(place)) is not None:", "if False:"),
         ("what a JVM left that failed is taken", "if whole and self.new.is_file():", "if self.new.is_file():"),
     ),
     *mutants_of(
