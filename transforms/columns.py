@@ -69,7 +69,7 @@ def instant(naive: Value, zone: Value) -> Column:
 
     In the hour that a clock skips in spring, the time is read with the offset before the change (02:30
     becomes 03:30 summer time); in the hour that comes twice in autumn, the first is meant. Infinities stay
-    infinities.
+    infinities. The rules of a zone are those that come with Java: keep that up to date.
 
     Args:
         naive: timestamp without zone.

@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from migrator.errors import ClusterError, MigratorError
 from transforms.cause import spark_cause
 from transforms.on_spark.session import named_jvm_end
-from transforms.on_spark.surroundings import wrong_in_executors
+from transforms.on_spark.surroundings import wrong_in_executors, zone_data
 
 _POLL_S = 0.05
 _ARRIVES_S = 30.0
@@ -149,7 +149,14 @@ def _failed(spark: SparkSession, error: BaseException) -> ClusterError:
 def _refuse_surroundings(spark: SparkSession, tasks: int) -> None:
     """Refuses executors with other surroundings: rows would mean one thing to them and another to the driver."""
     with named_jvm_end():
-        wrong = wrong_in_executors(spark, tasks)
+        wrong, others = wrong_in_executors(spark, tasks)
+    if others:
+        raise ClusterError(
+            "executors' Java has zone data of another year than the driver's",
+            where=f"{', '.join(others)}; the driver has {zone_data(spark._jvm)}",
+            cause="a clock of a zone would be read otherwise from row to row: countries change their rules",
+            remedy="install the same version of Java for the driver and on every worker",
+        )
     if wrong:
         raise ClusterError(
             "executors' JVMs have another locale, zone or encoding than English, UTC and UTF-8",

@@ -3,11 +3,15 @@
 The locale decides what ``lower`` makes of a letter (a Turkish one has no dot). The zone decides what a mapping's
 datetimes mean to Spark, in this process and in workers. The encoding decides what a file is called. Java takes all
 three from the environment, and then from options (JAVA_TOOL_OPTIONS), so they are set twice.
+
+The clocks of other zones come with Java: countries change their rules. Nobody can set that, so that all of a cluster
+must have the same.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -18,6 +22,7 @@ _ENVIRONMENT: Mapping[str, str] = {"LC_ALL": "C.UTF-8", "TZ": "UTC"}
 EXECUTORS: Mapping[str, str] = {f"spark.executorEnv.{name}": value for name, value in _ENVIRONMENT.items()}
 """Settings that give a cluster's executors the same surroundings. Executors whose JVM options differ are refused."""
 LOCALE, ZONE, ENCODING = "en_US", "UTC", "UTF-8"
+_VERSION = re.compile(r"[{ ]([^ =]+)=")
 
 
 def pin_process() -> None:
@@ -46,19 +51,35 @@ def pin_jvm(jvm: Any) -> None:
         )
 
 
-def wrong_in_executors(spark: Any, tasks: int) -> list[str]:
-    """Returns the JVM options in which executors differ from the driver. Runs one job of that many tasks."""
+def zone_data(jvm: Any) -> str:
+    """Returns the year and letter of a JVM's zone data, such as 2025a."""
+    return _newest(str(jvm.java.time.zone.ZoneRulesProvider.getVersions(ZONE).toString()))
+
+
+def wrong_in_executors(spark: Any, tasks: int) -> tuple[list[str], list[str]]:
+    """Returns the JVM options in which executors differ from the driver, and their zone data where that differs.
+
+    Runs one job of that many tasks.
+    """
     asked = spark.range(0, tasks, 1, tasks).selectExpr(
         "java_method('java.util.Locale', 'getDefault') AS locale",
         "java_method('java.time.ZoneId', 'systemDefault') AS zone",
         "java_method('java.nio.charset.Charset', 'defaultCharset') AS encoding",
+        f"java_method('java.time.zone.ZoneRulesProvider', 'getVersions', '{ZONE}') AS data",
     )
-    found = set()
-    for locale, zone, encoding in asked.distinct().collect():
+    found, others, ours = set(), set(), zone_data(spark._jvm)
+    for locale, zone, encoding, data in asked.distinct().collect():
         if locale.partition("_")[0] not in ("", "en"):
             found.add(f"user.language={locale}")
         if zone not in (ZONE, f"Etc/{ZONE}"):
             found.add(f"user.timezone={zone}")
         if encoding != ENCODING:
             found.add(f"file.encoding={encoding}")
-    return sorted(found)
+        if _newest(data) != ours:
+            others.add(_newest(data))
+    return sorted(found), sorted(others)
+
+
+def _newest(versions: str) -> str:
+    """Returns the last of the versions that Java prints, each with its rules."""
+    return str(_VERSION.findall(versions)[-1])

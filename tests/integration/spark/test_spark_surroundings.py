@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from migrator.embedded.java import java_home
+from migrator.errors import ClusterError
+from transforms.on_spark import executors, surroundings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.integration
 
@@ -47,7 +54,7 @@ try:
 except Exception as error:
     found += [type(error).__name__]
 found += [sorted(p.name for p in Path(sys.argv[1]).iterdir() if p.is_dir() and p.name.startswith("pr")),
-          surroundings.wrong_in_executors(spark, 2)]
+          surroundings.wrong_in_executors(spark, 2)[0]]
 def held():
     spark.sparkContext.setLocalProperty("of.this.thread", "1")
     return spark.range(1).count() and spark.sparkContext.getLocalProperty("of.this.thread")
@@ -112,3 +119,18 @@ def test_an_encoding_that_an_option_sets_is_refused_by_name(tmp_path: Path) -> N
     what, remedy = _made(tmp_path, {"JAVA_TOOL_OPTIONS": "-Dfile.encoding=ISO-8859-1"})
     assert "file.encoding=ISO-8859-1" in str(what)
     assert "JAVA_TOOL_OPTIONS" in str(remedy)
+
+
+@pytest.mark.spark
+def test_executors_with_zone_data_of_another_year_are_refused(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control is that those with ours are taken."""
+    ours = surroundings.zone_data(spark._jvm)
+    assert re.fullmatch("20[0-9]{2}[a-z]", ours)
+    executors._refuse_surroundings(spark, 2)
+    for module in (executors, surroundings):
+        monkeypatch.setattr(module, "zone_data", lambda _: "1999a")
+    with pytest.raises(ClusterError, match="zone data of another year") as caught:
+        executors._refuse_surroundings(spark, 2)
+    assert caught.value.where == f"{ours}; the driver has 1999a"

@@ -97,7 +97,7 @@ def instant_oracle(naive: dt.datetime, zone: str) -> dt.datetime:
     if zone[0] in "+-":
         offset = dt.timedelta(hours=int(zone[1:3]), minutes=int(zone[4:]))
         return naive.replace(tzinfo=dt.timezone(offset if zone[0] == "+" else -offset)).astimezone(UTC)
-    return naive.replace(tzinfo=zoneinfo.ZoneInfo(zone)).astimezone(UTC)
+    return naive.replace(tzinfo=zoneinfo.ZoneInfo(zone), fold=0).astimezone(UTC)
 
 
 moments = st.datetimes(dt.datetime(1971, 1, 1), dt.datetime(2037, 12, 31))
@@ -121,6 +121,14 @@ def test_instants_of_the_days_that_change_the_clock(spark: SparkSession) -> None
     ]
     found = values(spark, "t timestamp_ntz, z string", rows, C.instant("t", F.col("z")))
     assert [row[0] for row in found] == [instant_oracle(*row) for row in rows]
+
+
+def test_of_a_time_that_a_clock_shows_twice_the_first_is_meant(spark: SparkSession) -> None:
+    """Whatever ``fold`` a Python datetime says. What it says of the second would be another instant."""
+    twice = dt.datetime(2024, 11, 3, 1, 30, fold=1)
+    [(found,)] = values(spark, "t timestamp_ntz", [(twice,)], C.instant("t", "America/New_York"))
+    assert found == instant_oracle(twice, "America/New_York") == dt.datetime(2024, 11, 3, 5, 30, tzinfo=UTC)
+    assert twice.replace(tzinfo=zoneinfo.ZoneInfo("America/New_York")).astimezone(UTC) != found
 
 
 def test_an_instant_with_a_literal_zone(spark: SparkSession) -> None:

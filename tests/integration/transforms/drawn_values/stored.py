@@ -176,10 +176,11 @@ def right_datetime(text: str) -> dt.datetime | None:
 
 
 def right_instant(zone: str, naive: dt.datetime) -> dt.datetime:
+    """The first of two, where a clock showed the time twice: a column has no ``fold`` as what is drawn has."""
     if zone[0] in "+-":
         offset = dt.timedelta(hours=int(zone[1:3]), minutes=int(zone[4:]))
         return naive.replace(tzinfo=dt.timezone(offset if zone[0] == "+" else -offset)).astimezone(UTC)
-    return naive.replace(tzinfo=zoneinfo.ZoneInfo(zone)).astimezone(UTC)
+    return naive.replace(tzinfo=zoneinfo.ZoneInfo(zone), fold=0).astimezone(UTC)
 
 
 TWO = st.integers(0, 61).map("{:02}".format)
@@ -192,6 +193,7 @@ TIMES = st.tuples(TWO, TWO, TWO).map(":".join)
 FRACTIONS = st.text(st.sampled_from("0123456789"), max_size=7).map(
     lambda digits: f".{digits}" if digits else ""
 )
+# None whose past was corrected lately, as Iran's of 1978 was: Java and this machine may have data of two years.
 ZONES = (
     "Europe/Berlin",
     "America/New_York",
@@ -201,7 +203,7 @@ ZONES = (
     "Africa/Casablanca",
     "America/Sao_Paulo",
     "Pacific/Apia",
-    "Asia/Tehran",
+    "America/St_Johns",
     "+05:30",
     "-03:00",
     "+14:00",
