@@ -224,10 +224,19 @@ def _wrap(root: Path, program: Path) -> None:
 @contextmanager
 def _lock(folder: Path) -> Iterator[None]:
     """One process downloads, the others wait for it."""
-    folder.mkdir(parents=True, exist_ok=True)
+    _make(folder)
     with (folder / "lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def _make(folder: Path) -> None:
+    """Makes a folder. Root's may be entered by the user that the server runs as, whatever this process's umask."""
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    if os.geteuid() == 0:
+        for one in {folder, *missing}:
+            one.chmod(0o755)
 
 
 def _mirror() -> str:

@@ -65,3 +65,23 @@ def test_no_linker_is_a_named_error(tmp_path: Path) -> None:
     with pytest.raises(MigratorError, match="no dynamic linker") as caught:
         linked(tmp_path)
     assert caught.value.where == str(tmp_path)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="others start servers as themselves")
+def test_a_folder_may_be_entered_whatever_the_umask_of_who_fills_it(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = root.parent
+    closed.chmod(0o700)
+    SERVER.install()
+    assert closed.stat().st_mode & 0o777 == 0o755, "one that was closed before is opened"
+    deep = root.parent / "new" / "deep"
+    monkeypatch.setenv("MIGRATOR_THING_1_2", str(deep))
+    monkeypatch.setattr(DebianServer, "_download", lambda _self, scratch: scratch)
+    before = os.umask(0o077)
+    try:
+        with pytest.raises(FileNotFoundError):
+            SERVER.startable(PROGRAM)  # nothing is unpacked
+    finally:
+        os.umask(before)
+    assert {one.stat().st_mode & 0o777 for one in (deep, deep.parent)} == {0o755}
