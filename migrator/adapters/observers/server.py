@@ -200,8 +200,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         elif path in ("/healthz", "/readyz"):
             self._health(path)
         elif page is not None and self._strange_host():
-            what = f"this address is not known as {self.headers.get('Host', '')!r}"
-            self._answer(refusal(HTTPStatus.MISDIRECTED_REQUEST, what, remedy=_LOOPBACK))
+            self._misdirected()
         elif page is not None and (found := page.for_readers(path, bool(self._control()))) is not None:
             self._answer(found)
         elif path == "/requests":
@@ -216,6 +215,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         page = self.server.page
         if page is None or self.path != "/requests":
             self._answer(refusal(HTTPStatus.NOT_FOUND, "requests are made at /requests"))
+        elif self._strange_host():
+            self._misdirected()
         elif not self._control():
             self._answer(refusal(HTTPStatus.FORBIDDEN, "nothing can be asked for here", remedy=_TURN_ON))
         elif not self._brings(self._control()):
@@ -240,6 +241,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         why = "" if path == "/healthz" else not_ready(seen)
         status = HTTPStatus.SERVICE_UNAVAILABLE if why else HTTPStatus.OK
         self._answer(answer(status, {"role": seen.role, "phase": seen.phase, "ready": not why, "why": why}))
+
+    def _misdirected(self) -> None:
+        what = f"this address is not known as {self.headers.get('Host', '')!r}"
+        self._answer(refusal(HTTPStatus.MISDIRECTED_REQUEST, what, remedy=_LOOPBACK))
 
     def _control(self) -> str | None:
         return self.server.listening.control

@@ -142,6 +142,15 @@ def test_a_browser_that_was_led_here_by_a_foreign_name_learns_nothing(page: Brow
     assert page.get("/metrics", Host="evil.example")[0] == 200, "who scrapes by another name goes on"
 
 
+def test_a_request_that_was_led_here_by_a_foreign_name_does_nothing(page: Browsed) -> None:
+    start = {"act": "start", "tables": []}
+    for host in ("evil.example:9464", "127.0.0.1.evil.example", ""):
+        status, answer = page.post(start, "may-do", Host=host)
+        assert (status, "127.0.0.1" in answer["remedy"]) == (421, True), host
+    assert page.run.books.book.requests == ()
+    assert page.post(start, "may-do", Host="localhost:7000")[0] == 200, "the control"
+
+
 def test_with_a_token_any_name_does_and_the_page_itself_needs_none(guarded: Browsed) -> None:
     assert guarded.get("/")[0] == 200
     assert "shop" not in guarded.get("/")[2], "the page holds nothing of the migration"
