@@ -13,7 +13,7 @@ class Retention:
 
     Attributes:
         end: a place at or after every transaction visible at that moment.
-        kept_bytes: how much log the source keeps because of us.
+        kept_bytes: how much log the source has for us: what a slot holds, or what follows what is captured.
         left_bytes: how much may still be written before it gives up what we need.
         bound_bytes: how much it keeps for us at most.
         expiry_s: after how many seconds it gives up its log, needed or not.

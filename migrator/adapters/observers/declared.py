@@ -179,7 +179,8 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "source_log_kept_bytes",
         GAUGE,
-        "log that the source keeps for this migration (PostgreSQL)",
+        "log that the source has for this migration: what its slot holds (PostgreSQL), or what follows the captured"
+        " position (MySQL, MariaDB; needs REPLICATION CLIENT or BINLOG MONITOR)",
         _retention("kept_bytes"),
     ),
     Metric(
@@ -381,6 +382,14 @@ METRICS: tuple[Metric, ...] = (
         "resident memory, by process: `python`, `jvm`",
         lambda s: (((name,), float(n)) for name, n in s.memory),
         ("process",),
+    ),
+    Metric(
+        "jvm_heap_bytes",
+        GAUGE,
+        "the heap of Spark's JVM: `used` (what awaits collection included), `committed`, and its `limit`; missing"
+        " while it gives no answer",
+        lambda s: (((of,), float(n)) for of, n in s.heap),
+        ("of",),
     ),
 )
 """The metrics in the order of the documents."""

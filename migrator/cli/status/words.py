@@ -111,7 +111,7 @@ def room_in_words(room: Retention) -> str:
         parts.append(f"{room.kept_bytes / 2**20:,.1f} MiB are kept for this migration")
     if room.left_bytes is not None:
         parts.append(f"{max(0, room.left_bytes) / 2**20:,.1f} MiB more may be written")
-    elif room.kept_bytes is not None:
+    elif room.kept_bytes is not None and room.expiry_s is None:
         parts.append("without a bound")
     if room.expiry_s is not None:
         parts.append(f"kept for {room.expiry_s / 3600:,.1f} h, needed or not")

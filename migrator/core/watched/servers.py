@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from migrator.model.observed.hour import Hour, Look
 from migrator.model.observed.observation import Observation, Server
 from migrator.model.observed.trouble import ACT, LOOK, Trouble
+from migrator.model.retention import Retention
 
 SLOW_SOURCE_S, SLOW_TARGET_S = 0.5, 1.0
 LEFT_SHARE, EXPIRY_SHARE = 0.25, 0.5
@@ -72,17 +73,22 @@ def log_almost_lost(seen: Observation, _hour: Hour) -> Iterator[Trouble]:
             " source now, then help the run to catch up",
             "watch",
         )
-    elif kept.kept_bytes is not None and kept.kept_bytes > MUCH_LOG_BYTES and kept.bound_bytes is None:
+    elif _kept_for_ever(kept) and (kept.kept_bytes or 0) > MUCH_LOG_BYTES:
         yield Trouble(
             "SourceKeepsMuchLog",
             ACT,
-            f"the source keeps {kept.kept_bytes / 2**30:,.0f} GiB of log for this migration, without a bound",
+            f"the source keeps {(kept.kept_bytes or 0) / 2**30:,.0f} GiB of log for this migration, without a bound",
             since_us,
             "the source's disk fills, and the source stops",
-            "watch the source's disk; help the run to catch up, or set max_slot_wal_keep_size; drop the slot of a"
-            " migration that nobody runs any more",
+            "watch the source's disk; help the run to catch up, or set a bound: max_slot_wal_keep_size (PostgreSQL),"
+            " binlog_expire_logs_seconds (MySQL, MariaDB); drop the slot of a migration that nobody runs any more",
             "watch",
         )
+
+
+def _kept_for_ever(kept: Retention) -> bool:
+    """Tells whether neither size nor time bounds what the source keeps."""
+    return kept.bound_bytes is None and not kept.expiry_s
 
 
 def disk_filling(seen: Observation, hour: Hour) -> Iterator[Trouble]:

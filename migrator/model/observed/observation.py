@@ -234,6 +234,7 @@ class Observation:
         end: where the source's log ended at its last answer.
         unit: of positions' orders: ``bytes`` or ``transactions``.
         memory: resident bytes by process (``python``, ``jvm``).
+        heap: bytes of the JVM's heap: ``used``, ``committed``, and its ``limit``; none: nobody answers.
         fallen: tables whose inserts fell off, as of the last whole minute.
         aside: what the target's ledger names as set aside.
     """
@@ -264,6 +265,7 @@ class Observation:
     work: Work = field(default_factory=Work)
     judged: Judged = field(default_factory=Judged)
     memory: tuple[tuple[str, int], ...] = ()
+    heap: tuple[tuple[str, int], ...] = ()
     ended: Ended | None = None
     fallen: tuple[Fallen, ...] = ()
     aside: tuple[SetAside, ...] = ()

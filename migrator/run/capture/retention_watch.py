@@ -74,12 +74,17 @@ class RetentionWatch:
     """Looks every ten seconds and leaves warnings. A source that can't be asked is asked again.
 
     Args:
-        ask: the source.
+        ask: the source, given what is captured durably.
         progress: where capture stands; takes the warnings.
         checkpoint: where capture goes on from.
     """
 
-    def __init__(self, ask: Callable[[], Retention], progress: Progress, checkpoint: Checkpoint | None):
+    def __init__(
+        self,
+        ask: Callable[[Position | None], Retention],
+        progress: Progress,
+        checkpoint: Checkpoint | None,
+    ):
         self._ask = ask
         self._progress = progress
         self._behind = Behind(age_s(checkpoint))
@@ -94,7 +99,7 @@ class RetentionWatch:
         """One look, ``now_s`` by a steady clock."""
         captured = self._progress.snapshot().captured
         try:
-            found = self._ask()
+            found = self._ask(captured)
         except MigratorError as error:
             self._progress.warn(_ABOUT, f"{error.what}: nobody knows how long the source keeps its log")
             self._progress.set(retention=None)

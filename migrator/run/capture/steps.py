@@ -16,6 +16,7 @@ from migrator.errors import RequestError
 from migrator.model.chunk import Chunk
 from migrator.model.event import Key, LogRecord, TransactionPart
 from migrator.model.load import Load
+from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, TableDump
 from migrator.model.requests.request import DumpRequest, RequestBook
 from migrator.model.retention import Retention
@@ -62,9 +63,9 @@ all of them at once, and each costs a file for every table in it: more of them w
 class SourcePorts:
     """Factories of the source connections; each thread makes its own, so they are called by several at once.
 
-    ``retention`` asks, over a connection of its own, how long the source keeps its log; ``meter`` where that log
-    ends. ``elsewhere``, where other
-    processes are to read chunks: given what shows a text to the operator until the next one, makes the
+    ``retention`` asks, over a connection of its own, how long the source keeps its log, and how much there is
+    behind what is captured; ``meter`` where that log ends. ``elsewhere``, where other processes are to read
+    chunks: given what shows a text to the operator until the next one, makes the
     factory of the dump's readers. ``notes`` are the log reader's, for the checkpoints. ``has_witness``: see
     ``Capture``.
     """
@@ -73,7 +74,7 @@ class SourcePorts:
     chunk_reader: Callable[[], ChunkReader]
     watermarks: Callable[[], WatermarkWriter] | None
     load: Callable[[], LoadMeter] | None = None
-    retention: Callable[[], Retention] | None = None
+    retention: Callable[[Position | None], Retention] | None = None
     meter: Callable[[], SourceMeter] | None = None
     elsewhere: Callable[[Callable[[str], None]], Callable[[], ChunkReader]] | None = None
     notes: LogNotes = field(default_factory=LogNotes)

@@ -37,7 +37,7 @@ from migrator.run.failure import Stopping
 from migrator.run.observe.unbroken import unbroken
 from migrator.run.progress import SILENT_S, Progress, Snapshot, phase
 
-TARGET_EVERY_S, FILES_EVERY_S = 5.0, 2.0
+TARGET_EVERY_S, FILES_EVERY_S, HEAP_EVERY_S = 5.0, 2.0, 10.0
 MAX_LAG_S = 60.0
 
 
@@ -62,6 +62,7 @@ class Sights:
         files: bytes of the event log, and free bytes of its disk.
         memory: resident bytes by process.
         cutover: the record of the cut-over; None: there is none.
+        heap: bytes of the JVM's heap by what they are; none where it doesn't run.
     """
 
     ledger: Callable[[], Ledger | None]
@@ -70,6 +71,7 @@ class Sights:
     files: Callable[[], Room]
     memory: Callable[[], tuple[tuple[str, int], ...]]
     cutover: Callable[[], Record | None] = lambda: None
+    heap: Callable[[], tuple[tuple[str, int], ...]] = tuple
 
 
 @dataclass(slots=True)
@@ -81,6 +83,8 @@ class _Answers:
     judged: Judged = field(default_factory=Judged)
     files: Room = field(default_factory=Room)
     memory: tuple[tuple[str, int], ...] = ()
+    heap: tuple[tuple[str, int], ...] = ()
+    heap_at_s: float = 0.0
     cutover: Record | None = None
     hour: Hour = field(default_factory=Hour)
 
@@ -121,6 +125,7 @@ class Observer:
             ("processes", self.look_at_processes, FILES_EVERY_S),
             ("files", self.look_at_files, FILES_EVERY_S),
             ("cut-over", self.look_at_cutover, FILES_EVERY_S),
+            ("heap", self.look_at_heap, HEAP_EVERY_S),
             ("hour", self.look_back, FILES_EVERY_S),
         ):
             looks = partial(_again, look, every_s, stopping)
@@ -156,6 +161,11 @@ class Observer:
             self._note(judged=judged, files=self._sights.files(), memory=self._sights.memory())
         except (MigratorError, OSError):
             self._note(judged=judged, files=Room())
+
+    def look_at_heap(self) -> None:
+        """Asks the JVM for its heap. What one that stands still said before is left out meanwhile."""
+        heap = self._sights.heap()
+        self._note(heap=heap, heap_at_s=self._progress.clock())
 
     def look_at_cutover(self) -> None:
         """Reads the record of the cut-over; where it can't be read, none is known."""
@@ -233,6 +243,7 @@ class Observer:
             work=self._progress.work(),
             judged=one.judged,
             memory=one.memory,
+            heap=one.heap if self._progress.clock() - one.heap_at_s <= 2 * HEAP_EVERY_S else (),
             ended=self._ended if leads or hint is None else hint.ended or self._ended,
             fallen=one.hour.fallen,
             aside=counted_aside(held.bad_rows if held is not None else ()),

@@ -20,6 +20,7 @@ from migrator.run.observe.observer import Seen, Sights
 from migrator.schema.cutovers import Copy
 from migrator.wiring.coordination import look
 from migrator.wiring.target import peek, target_database
+from transforms.on_spark.heap import heap
 from verify.tables.coverage import TableCoverage, read_coverage
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -34,6 +35,7 @@ def sights(settings: Settings) -> Sights:
         files=partial(_files, settings),
         memory=_memory,
         cutover=_cutover(settings),
+        heap=heap,
     )
 
 

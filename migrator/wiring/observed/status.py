@@ -82,7 +82,9 @@ class Status:
 
 def status(settings: Settings) -> Status:
     """Looks at source, ledger, event log and leadership without taking part. Works while a run is going on."""
-    source = ask_source(settings)  # before the ledger: what is applied meanwhile counts
+    _, ports = source_parts(settings)
+    asked = ports([])
+    end = _end(asked)  # before the ledger: what is applied meanwhile counts
     ledger = peek(settings)
     after = ledger.segment if ledger is not None else 0
     seen = look(settings)
@@ -108,8 +110,8 @@ def status(settings: Settings) -> Status:
         hint=hint,
         warnings=_warnings(settings, hint if seen.leader else None, checkpoint),
         phase=_phase(seen.leader, hint, checkpoint),
-        source=source,
-        lag=lag_of(source, applied, hint.applied if hint is not None else None),
+        source=_kept(asked, end, None if checkpoint is None else checkpoint.position),
+        lag=lag_of(end, applied, hint.applied if hint is not None else None),
     )
 
 
@@ -127,20 +129,18 @@ def lag_of(source: SourceNow, applied: Position | None, known: Applied | None) -
     return Lag(None, None, last.at_most_s, source.problem)
 
 
-def ask_source(settings: Settings) -> SourceNow:
-    """Asks where the source's log ends and how long it keeps it; what gives no answer in time is unknown."""
-    _, ports = source_parts(settings)
-    asked = ports([])
-    found = _end(asked)
-    if asked.retention is None or found.end is None:
+def _kept(ports: SourcePorts, found: SourceNow, captured: Position | None) -> SourceNow:
+    """Asks how long the source keeps its log, and how much of it; unknown where it gives no answer in time."""
+    if ports.retention is None or found.end is None:
         return found
     try:
-        return replace(found, retention=asked.retention())
+        return replace(found, retention=ports.retention(captured))
     except MigratorError:
         return found
 
 
 def _end(ports: SourcePorts) -> SourceNow:
+    """Asks where the source's log ends; unknown where it gives no answer in time."""
     if ports.meter is None:
         return SourceNow()
     meter = ports.meter()

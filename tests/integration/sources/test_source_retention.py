@@ -14,6 +14,8 @@ from migrator.errors import ConnectionFailed
 from migrator.model.position import Position
 from migrator.run.capture.retention_watch import warnings
 from tests.fix_postgres_source import source_of as postgres_source
+from tests.integration.binlog_engine import BinlogEngine
+from tests.integration.binlog_reading import read_to
 from tests.integration.binlog_reading import source_of as binlog_source
 from tests.servers import Database, embedded_postgres
 
@@ -83,6 +85,42 @@ def test_binlogs_expire_after_what_the_server_says(spare_database: Database) -> 
         assert binlog_retention(source, lambda: AT).expiry_s is None, "it keeps them"
     finally:
         spare_database.execute(f"SET GLOBAL binlog_expire_logs_seconds = {before}")
+
+
+def test_binlogs_are_told_from_what_is_captured_on_where_the_login_may_see_them(
+    engine: BinlogEngine, spare_database: Database
+) -> None:
+    source = binlog_source(spare_database)
+    spare_database.execute("CREATE TABLE t (k int PRIMARY KEY, v longtext)")
+    reader, _ = engine.started(source, "t")
+    spare_database.execute("INSERT INTO t VALUES (1, 'x')")
+    (captured,) = [part.position for part in read_to(reader, engine.end(source)).parts()]
+    reader.close()
+
+    def kept(from_there: Position | None, **login: str) -> int | None:
+        return binlog_retention(binlog_source(spare_database, **login), lambda: AT, from_there).kept_bytes
+
+    assert kept(captured) == 0, "all of it is captured"
+    spare_database.execute(f"INSERT INTO t VALUES (2, REPEAT('x', {MIB}))", "FLUSH BINARY LOGS")
+    spare_database.execute(f"INSERT INTO t VALUES (3, REPEAT('x', {MIB}))")
+    found = kept(captured)
+    assert found is not None
+    assert 2 * MIB < found < 2 * MIB + 8192, "of two files"
+    assert kept(None) is None, "nothing is captured yet"
+    user = f"k{spare_database.database[-8:]}"
+    spare_database.execute(
+        f"CREATE USER '{user}'@'%' IDENTIFIED BY 'p'",
+        f"GRANT REPLICATION SLAVE ON *.* TO '{user}'@'%'",
+        f"GRANT SELECT ON `{spare_database.database}`.* TO '{user}'@'%'",
+    )
+    login = {"user": user, "password": "p", "tls": engine.password_tls}
+    try:
+        assert kept(captured, **login) is None, "it may not see them, and no error comes of it"
+        monitor = "BINLOG MONITOR" if engine.kind == "mariadb" else "REPLICATION CLIENT"
+        spare_database.execute(f"GRANT {monitor} ON *.* TO '{user}'@'%'")
+        assert kept(captured, **login) == kept(captured), "the right that is printed is the one"
+    finally:
+        spare_database.execute(f"DROP USER '{user}'@'%'")
 
 
 def test_a_source_that_can_not_be_asked_is_named(old_pg: Database) -> None:

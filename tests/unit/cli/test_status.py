@@ -136,6 +136,9 @@ def test_what_is_not_known_is_said(tmp_path: Path) -> None:
     assert room_in_words(Retention(AT, kept_bytes=1 << 20)) == (
         "1.0 MiB are kept for this migration; without a bound"
     )
+    assert room_in_words(Retention(AT, kept_bytes=1 << 20, expiry_s=7200)) == (
+        "1.0 MiB are kept for this migration; kept for 2.0 h, needed or not"
+    )
 
 
 def test_the_lag_is_by_source_and_ledger_and_the_last_runs_word() -> None:

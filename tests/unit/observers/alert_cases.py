@@ -109,6 +109,10 @@ CASES = (
                 of("migrator_source_log_kept_bytes"): "30000000000x40",
                 of("migrator_source_log_bound_bytes"): "90000000000x40",
             },
+            {
+                of("migrator_source_log_kept_bytes"): "30000000000x40",
+                of("migrator_source_log_expiry_seconds"): "86400x40",
+            },
         ),
     ),
     Case(

@@ -60,6 +60,7 @@ FULL = Observation(
     ),
     judged=Judged((VerifiedTable(HOSTILE, "equal", 1, 1.0, 1.0),), (("wrong", 0),)),
     memory=(("python", 5),),
+    heap=(("used", 3),),
     ended=Ended(1, "MappingError", "a column is gone"),
     fallen=(Fallen(HOSTILE, 1, 60.0, 0.0),),
     aside=counted_aside(

@@ -138,3 +138,8 @@ def test_without_trouble_it_says_what_goes_on(seen: Observation, level: str, wor
 
 def test_a_server_that_was_not_asked_yet_is_not_down() -> None:
     assert named(replace(WELL, target=Server(), source=Server())) == []
+
+
+def test_much_log_that_the_source_gives_up_in_time_fills_no_disk_because_of_us() -> None:
+    kept = Retention(Position(9, "9"), kept_bytes=30_000_000_000, expiry_s=86_400.0)
+    assert named(replace(WELL, retention=kept)) == []

@@ -29,7 +29,10 @@ def source_grants(source: BinlogSource, kind: str, names: Sequence[str]) -> Gran
     perhaps = [
         (f"GRANT SELECT ON {everything} TO {user}", "if foreign keys cascade to these tables from others"),
         (f"GRANT TRIGGER ON {everything} TO {user}", "if triggers do what those foreign keys would do"),
-        (f"GRANT {_MONITOR[kind]} ON *.* TO {user}", "if `migrator check` is to see filters of the log"),
+        (
+            f"GRANT {_MONITOR[kind]} ON *.* TO {user}",
+            "if `migrator check` is to see filters of the log, and metrics how much of it waits",
+        ),
     ]
     if kind == "mariadb":
         numbers = (

@@ -70,7 +70,10 @@ def test_the_watch_warns_takes_it_back_and_says_when_it_can_not_ask() -> None:
         Retention(at(10), expiry_s=60),
     ]
 
-    def ask() -> Retention:
+    asked: list[Position | None] = []
+
+    def ask(captured: Position | None) -> Retention:
+        asked.append(captured)
         answer = answers.pop(0)
         if isinstance(answer, ConnectionFailed):
             raise answer
@@ -86,3 +89,4 @@ def test_the_watch_warns_takes_it_back_and_says_when_it_can_not_ask() -> None:
     assert "can't be reached" in seen[1]
     assert "capture is up to 50 s behind" in seen[2]
     assert seen[3] == ""
+    assert asked == [at(5), at(5), at(5), at(10)], "it is told what is captured by then"

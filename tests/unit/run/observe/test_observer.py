@@ -25,7 +25,7 @@ from migrator.model.progress import BadRow, Checkpoint, TableDump
 from migrator.model.table import TableId
 from migrator.run.failure import Stopping
 from migrator.run.observe.lag_watch import LagWatch
-from migrator.run.observe.observer import Observer, Seen, Sights
+from migrator.run.observe.observer import HEAP_EVERY_S, Observer, Seen, Sights
 from migrator.run.progress import SILENT_S, Progress
 
 DUMP = TableDump(TableId("s", "t"), done=True)
@@ -50,7 +50,15 @@ class World:
         self.failure: Exception | None = None
         self.verdict_failure: Exception | None = None
         self.seen = Seen("process 1", 2, HINT)
-        sights = Sights(self._ledger, lambda: self.seen, self._judged, lambda: Room(None, 11, 12), tuple)
+        self.heap = (("used", 5),)
+        sights = Sights(
+            self._ledger,
+            lambda: self.seen,
+            self._judged,
+            lambda: Room(None, 11, 12),
+            tuple,
+            heap=lambda: self.heap,
+        )
         self.observer = Observer("shop", "bytes", self.progress, sights)
 
     def _ledger(self) -> Ledger:
@@ -114,6 +122,16 @@ def test_a_target_that_fails_is_down_since_then_and_comes_back() -> None:
     world.failure = None
     world.look()
     assert world.observer.observation().target.problem == ""
+
+
+def test_the_heap_of_a_jvm_that_gives_no_answer_is_left_out() -> None:
+    world = World()
+    assert world.observer.observation().heap == ()
+    world.observer.look_at_heap()
+    world.clock.now_s += 2 * HEAP_EVERY_S
+    assert world.observer.observation().heap == (("used", 5),), "the next answer may take as long"
+    world.clock.now_s += 1
+    assert world.observer.observation().heap == (), "never an old number"
 
 
 def test_a_target_that_says_nothing_is_silent() -> None:
