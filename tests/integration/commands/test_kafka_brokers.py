@@ -1,7 +1,8 @@
-"""Real brokers: exactly once over kills, fencing and topics' settings. Only where Docker answers."""
+"""Real brokers: exactly once over kills, fencing and topics' settings. Where Docker answers, or some are named."""
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,9 +20,16 @@ from tests.contract.outputs.killed_history import Killer, append, history, life,
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
+BROKERS = os.environ.get("MIGRATOR_TEST_KAFKA", "")
+"""Addresses of brokers that run already and may be written to, in place of Docker's."""
+
+
 @pytest.fixture(scope="module")
 def servers() -> Iterator[str]:
     pytest.importorskip("confluent_kafka", reason="confluent-kafka isn't installed")
+    if BROKERS:
+        yield BROKERS
+        return
     docker = pytest.importorskip("docker", reason="Docker's client isn't installed")
     module = pytest.importorskip("testcontainers.community.kafka", reason="testcontainers isn't installed")
     try:

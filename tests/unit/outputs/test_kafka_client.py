@@ -106,6 +106,66 @@ def test_a_place_far_from_the_end_is_found(servers: str) -> None:
     assert brokers(servers, "shared").open() == Place(1, 5)
 
 
+class Tail:
+    """A reader at a topic's end, behind records that were aborted, and then perhaps one that wasn't."""
+
+    def __init__(self, *committed: object):
+        self._left = list(committed)
+
+    def assign(self, _: object) -> None:
+        """It reads from there on."""
+
+    def get_watermark_offsets(self, *_: object, **__: object) -> tuple[int, int]:
+        return 0, 3
+
+    def poll(self, _: float) -> Any:
+        return self._left.pop(0) if self._left else Record(Code())
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class Code:
+    def code(self) -> int:
+        from confluent_kafka import KafkaError
+
+        return int(KafkaError._PARTITION_EOF)
+
+
+class Record:
+    def __init__(self, error: object = None):
+        self._error = error
+
+    def error(self) -> object:
+        return self._error
+
+
+def test_a_topic_that_holds_nothing_but_what_was_aborted_is_new(
+    servers: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that is killed in its first transaction leaves records behind that nobody reads."""
+    again = brokers(servers, "aborted")
+    assert again.open() is None
+    assert again.topic("aborted.public.item", True).partitions > 0
+    monkeypatch.setattr(again, "_reader", Tail)
+    assert again.topic("aborted.public.item", True).partitions > 0
+    monkeypatch.setattr(again, "_reader", lambda: Tail(Record()))
+    with pytest.raises(OutputError, match="the topic isn't empty"):
+        again.topic("aborted.public.item", True)
+    assert again.topic("aborted.public.item", False).partitions > 0, "one of ours may hold what it likes"
+
+
+def test_a_topic_that_somebody_wrote_to_is_refused(servers: str) -> None:
+    kafka: Any = sys.modules["confluent_kafka"]
+    other = kafka.Producer({"bootstrap.servers": servers})
+    other.produce("theirs.public.item", b"{}")
+    other.flush(20)
+    ours = brokers(servers, "theirs")
+    assert ours.open() is None
+    with pytest.raises(OutputError, match="the topic isn't empty"):
+        ours.topic("theirs.public.item", True)
+
+
 def test_brokers_that_are_not_there_are_named() -> None:
     pytest.importorskip("confluent_kafka", reason="confluent-kafka isn't installed")
     with pytest.raises(OutputError, match="topics can't be looked at") as caught:

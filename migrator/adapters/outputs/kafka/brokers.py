@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -99,7 +99,7 @@ class Brokers:
         settings = self._settings(name)
         if warning := check_table(name, settings):
             self._note(warning)
-        if new and any(self._ends(name, partition)[1] for partition in range(partitions)):
+        if new and any(self._has_committed(name, partition) for partition in range(partitions)):
             raise OutputError(
                 "the topic isn't empty, and not known as an output of this migration",
                 where=name,
@@ -256,27 +256,44 @@ class Brokers:
             look *= _FURTHER
 
     def _last_from(self, topic: str, start: int) -> Place | None:
-        reader, last = self._reader(), None
+        last, writer = None, self._login.writer.encode()
+        for message in self._committed(topic, 0, start, "the place can't be read"):
+            if message.key() == writer:
+                last = message.value()
+        try:
+            return Place(**json.loads(last)) if last is not None else None
+        except (ValueError, TypeError) as error:
+            raise named("the place can't be read", topic, error, self._heard) from error
+
+    def _has_committed(self, topic: str, partition: int) -> bool:
+        """Tells whether readers of committed messages see one; aborted transactions leave others behind."""
+        low, high = self._ends(topic, partition)
+        found = self._committed(topic, partition, low, "a topic can't be read") if high > low else ()
+        return any(True for _ in found)
+
+    def _committed(self, topic: str, partition: int, start: int, what: str) -> Iterator[Any]:
+        """The committed messages from a place to the end; ``what`` can't be done if they can't be read."""
+        reader = self._reader()
         until = time.monotonic() + self._login.patience_s
         try:
-            reader.assign([self._kafka.TopicPartition(topic, 0, start)])
+            reader.assign([self._kafka.TopicPartition(topic, partition, start)])
             while time.monotonic() < until:
                 message = reader.poll(1.0)
                 if message is None:
                     continue
                 error = message.error()
-                if error is None and message.key() == self._login.writer.encode():
-                    last = message.value()
-                elif error is not None and error.code() == self._kafka.KafkaError._PARTITION_EOF:
-                    return Place(**json.loads(last)) if last is not None else None
-                elif error is not None and not error.retriable():
-                    raise named("the place can't be read", topic, error, self._heard)
-        except (self._kafka.KafkaException, ValueError, TypeError) as error:
-            raise named("the place can't be read", topic, error, self._heard) from error
+                if error is None:
+                    yield message
+                elif error.code() == self._kafka.KafkaError._PARTITION_EOF:
+                    return
+                elif not error.retriable():
+                    raise named(what, topic, error, self._heard)
+        except self._kafka.KafkaException as error:
+            raise named(what, topic, error, self._heard) from error
         finally:
             reader.close()
         raise OutputError(
-            "the place can't be read",
+            what,
             where=topic,
             cause=f"its end wasn't reached within {self._login.patience_s:g} s; {self._heard}",
             remedy="look whether all brokers are up, then start again",
