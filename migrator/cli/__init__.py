@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from threading import Timer
 from types import ModuleType
 
 import click
@@ -38,10 +39,10 @@ def cli(context: click.Context) -> None:
 def main() -> None:
     """Runs the command and ends the process; a named error becomes one clear message and exit code 2."""
     begin_in_utf8()
-    say_first(sys.argv[1:])
+    later = say_first(sys.argv[1:])
     before, spark = threads_now(), _spark()
     with heard():
-        code = _exit_code()
+        code = _exit_code(later)
         if code == INTERRUPTED:
             at_once(code)  # threads that the command waits for may take long yet
         if spark is None and (started := _spark()) is not None:
@@ -55,10 +56,15 @@ def _spark() -> ModuleType | None:
     return module if module is not None and module.running_session() is not None else None
 
 
-def _exit_code() -> int:
+def _exit_code(later: Timer | None) -> int:
+    """Runs the command. What says its first line later says none behind its end."""
     try:
         refuse_other_encodings(sys.argv[1:])
-        code = cli.main(standalone_mode=False, obj=_OWN_PROCESS)
+        try:
+            code = cli.main(standalone_mode=False, obj=_OWN_PROCESS)
+        finally:
+            if later is not None:
+                later.cancel()
     except MigratorError as error:
         first, *rest = error.lines()
         click.echo("\n".join([f"error: {first}", *(f"  {line}" for line in rest)]), err=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -9,8 +10,16 @@ import click
 
 from migrator import __version__
 
-_SLOW = ("run", "verify", "repair", "check", "explain", "try", "sequences", "remap", "cutover", "rehearse")
+_SLOW = (
+    "run", "verify", "repair", "check", "explain", "try", "sequences", "remap", "cutover", "rehearse", "dual-read",
+    "reset", "schema", "demo", "story", "bench", "capturebench", "verifybench", "scenario", "playground",
+)  # fmt: skip
 """Commands whose imports, servers or Spark take seconds before they can print anything."""
+_AT_THE_END = ("status", "history", "events", "dump", "rows", "grants", "changetables", "init", "incident")
+"""Commands that print all that they have at their end, which mostly comes within a second: scripts call them."""
+_ENDLESS = {"--watch", "--follow"}
+SOON_S = 0.7
+"""After so many seconds one of these says that it begins, if it hasn't ended."""
 _HELP = ("-h", "--help")
 
 
@@ -24,7 +33,19 @@ def say(text: str) -> None:
     click.echo(stamped(text), err=True)
 
 
-def say_first(arguments: Sequence[str]) -> None:
-    """Prints a first line before a slow command is even imported; ``arguments``: behind ``migrator``."""
-    if arguments and arguments[0] in _SLOW and not any(one in _HELP for one in arguments):
-        say(f"migrator {__version__} {arguments[0]}: starting")
+def say_first(arguments: Sequence[str]) -> threading.Timer | None:
+    """Prints a first line before a slow command is even imported; ``arguments``: behind ``migrator``.
+
+    Returns what prints it later where the command may end by then, to be cancelled at its end; else None.
+    """
+    if not arguments or any(one in _HELP for one in arguments):
+        return None
+    line = f"migrator {__version__} {arguments[0]}: starting"
+    if arguments[0] in _SLOW or (arguments[0] in _AT_THE_END and _ENDLESS & set(arguments)):
+        say(line)
+    elif arguments[0] in _AT_THE_END:
+        later = threading.Timer(SOON_S, say, [line])
+        later.daemon = True
+        later.start()
+        return later
+    return None

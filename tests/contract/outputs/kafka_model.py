@@ -68,7 +68,9 @@ class Writer:
         return self._kafka.place()
 
     def topic(self, name: str, new: bool) -> Topic:
-        assert not new or all(one.topic != name for one in self._kafka.committed()), "aborted ones don't count"
+        assert not new or all(one.topic != name for one in self._kafka.committed()), (
+            "aborted ones don't count"
+        )
         return self._kafka.topics.setdefault(name, Topic(1, False))
 
     def begin(self) -> None:

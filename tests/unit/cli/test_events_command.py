@@ -15,7 +15,7 @@ from migrator.adapters.event_log.files.batch_reader import FileBatchReader
 from migrator.adapters.event_log.files.layout import Layout
 from migrator.adapters.event_log.files.segment_reader import FileSegmentReader
 from migrator.adapters.event_log.files.segment_writer import FileSegmentWriter
-from migrator.cli import main
+from migrator.cli import main, phases
 from migrator.errors import EventLogError
 from migrator.ports.eventlog import ReaderPlace
 from tests.contract.event_log.eventlog_content import content, dump_rows, inserted
@@ -79,6 +79,7 @@ class Migration:
 def migration(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Migration:
+    monkeypatch.setattr(phases, "SOON_S", 600.0)  # what it says on a slow machine is no part of these tests
     return Migration(tmp_path, capsys, monkeypatch)
 
 
@@ -111,7 +112,7 @@ def test_standard_output_gets_lines_and_keeps_nothing_afterwards(migration: Migr
     lines, said = process.communicate(timeout=60)
     assert process.returncode == 0, said
     assert [json.loads(line)["after"]["id"] for line in lines.splitlines()] == ["1", "2"]
-    assert said == b"wrote 2 events, up to segment 2\n"
+    assert said.endswith(b"wrote 2 events, up to segment 2\n")
     assert migration.places() == []
 
 
