@@ -19,7 +19,7 @@ _AT_THE_END = ("status", "history", "events", "dump", "rows", "grants", "changet
 """Commands that print all that they have at their end, which mostly comes within a second: scripts call them."""
 _ENDLESS = {"--watch", "--follow"}
 SOON_S = 0.7
-"""After so many seconds one of these says that it begins, if it hasn't ended."""
+"""Seconds after which one of these says that it begins, if it hasn't ended."""
 _HELP = ("-h", "--help")
 
 

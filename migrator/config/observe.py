@@ -12,10 +12,12 @@ from migrator.config.secret import Get, Problem, Secrets, settings_of
 from migrator.config.setting import Setting, choice
 from migrator.errors import ConfigError
 from migrator.model.cutover.hook import url_problem
+from migrator.model.observed.bounds import SHARES, Bounds
 from migrator.model.observed.listening import Listening, is_loopback
 
 SECTION = "observe"
 _PEM = "PEM file, with `listen`"
+_PAGE = "from when on [the page](how-to/observe/live-page.md) says"
 SETTINGS: Mapping[str, Setting] = {
     "listen": Setting(
         str,
@@ -56,7 +58,35 @@ SETTINGS: Mapping[str, Setting] = {
         "command or URL that is told when a run ended, took over, or is behind by more than `max_lag_s`, when rows"
         " differ, and when the source is about to give up its log ([The hook](how-to/observe/log.md#the-hook))",
     ),
-    "max_lag_s": Setting(float, "the lag from which on that is an event", 60.0),
+    "max_lag_s": Setting(
+        float,
+        "the lag from which on that is an event, and [the page](how-to/observe/live-page.md) says so",
+        60.0,
+    ),
+    "stalled_s": Setting(
+        float, f"{_PAGE} that nothing is applied: seconds that captured changes wait without a batch", 60.0
+    ),
+    "slow_source_s": Setting(
+        float, f"{_PAGE} that the network is slow: seconds of a small question to the source", 0.5
+    ),
+    "slow_target_s": Setting(float, "the same of the target", 1.0),
+    "least_disk_bytes": Setting(
+        int, f"{_PAGE} that the state folder's disk fills: bytes free", 1_000_000_000
+    ),
+    "most_log_bytes": Setting(
+        int, f"{_PAGE} that a source without any bound keeps much log: bytes of it", 20_000_000_000
+    ),
+    "log_left_share": Setting(
+        float, f"{_PAGE} that the source is about to give up its log: share left of its own bound", 0.25
+    ),
+    "log_age_share": Setting(
+        float,
+        "the same by time: share of the time for which the source keeps its log that the target is behind",
+        0.5,
+    ),
+    "hot_share": Setting(
+        float, f"{_PAGE} that one table has nearly all changes, while the target is behind: share of all", 0.8
+    ),
 }
 _HOST = re.compile(r"(?:\[(?P<six>[0-9a-fA-F:.]+)\]|(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)):(?P<port>\d{1,5})")
 _LAST_PORT = 65535
@@ -79,13 +109,14 @@ class EventSettings:
 class ObserveSettings:
     """The addresses at which runs may be asked, this way's and the way back's; None: nowhere.
 
-    ``guard`` has token and certificates, which hold for any address.
+    ``guard`` has token and certificates, which hold for any address; ``bounds`` are the live page's.
     """
 
     there: Listening | None = None
     back: Listening | None = None
     guard: Listening = field(default_factory=lambda: Listening("", 0))
     events: EventSettings = EventSettings()
+    bounds: Bounds = field(default_factory=Bounds)
 
     def turned(self) -> ObserveSettings:
         """The way back's. It dumps nothing, so nothing can be asked for there."""
@@ -130,7 +161,7 @@ def read(root: Path, get: Get, problem: Problem, environment: Mapping[str, str])
         "", 0, token, control, **{name: str(root / file) if file else "" for name, file in files.items()}
     )
     there, back = (_listening(name, get, problem, guard) for name in ("listen", "reverse_listen"))
-    return ObserveSettings(there, back, guard, _events(get, problem))
+    return ObserveSettings(there, back, guard, _events(get, problem), _bounds(get, problem))
 
 
 def _token(name: str, root: Path, get: Get, problem: Problem, environment: Mapping[str, str]) -> str | None:
@@ -151,10 +182,19 @@ def _events(get: Get, problem: Problem) -> EventSettings:
         problem("log_format", f"{found.log_format!r} is none of {', '.join(forms)}")
     if found.log_bytes < _LEAST_LOG_BYTES:
         problem("log_bytes", f"{found.log_bytes} is less than {_LEAST_LOG_BYTES}")
-    if found.max_lag_s <= 0:
-        problem("max_lag_s", f"{found.max_lag_s:g} is not above 0")
     if wrong := url_problem(found.on_event):
         problem("on_event", wrong)
+    return found
+
+
+def _bounds(get: Get, problem: Problem) -> Bounds:
+    found = Bounds(*(get(one.name) for one in fields(Bounds)))
+    for one in fields(Bounds):
+        value = getattr(found, one.name)
+        if value <= 0:
+            problem(one.name, f"{value:g} is not above 0")
+        elif one.name in SHARES and value > 1:
+            problem(one.name, f"{value:g} is a share, and above 1")
     return found
 
 

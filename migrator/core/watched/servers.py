@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from migrator.model.observed.bounds import Bounds
 from migrator.model.observed.hour import Hour, Look
 from migrator.model.observed.observation import Observation, Server
 from migrator.model.observed.trouble import ACT, LOOK, Trouble
 from migrator.model.retention import Retention
 
-SLOW_SOURCE_S, SLOW_TARGET_S = 0.5, 1.0
-LEFT_SHARE, EXPIRY_SHARE = 0.25, 0.5
-MUCH_LOG_BYTES = 20_000_000_000
-LITTLE_DISK_BYTES, WATCHED_DISK_BYTES = 1_000_000_000, 50_000_000_000
+WATCHED_DISK_BYTES = 50_000_000_000
 _FILLS_WITHIN_S = 4 * 3600
 _SLOW_OVER_US, _TREND_OVER_US = 120_000_000, 1_800_000_000
 _LEAST_LOOKS, _LEAST_TREND_US = 6, 300_000_000
 
 
-def unreachable(seen: Observation, _hour: Hour) -> Iterator[Trouble]:
+def unreachable(seen: Observation, _hour: Hour, _bounds: Bounds) -> Iterator[Trouble]:
     """Servers that give no answer."""
     if _down(seen.target):
         yield Trouble(
@@ -47,7 +45,7 @@ def _down(server: Server) -> bool:
     return bool(server.problem) and server.since_us > 0
 
 
-def log_almost_lost(seen: Observation, _hour: Hour) -> Iterator[Trouble]:
+def log_almost_lost(seen: Observation, _hour: Hour, bounds: Bounds) -> Iterator[Trouble]:
     """Log of the source that isn't captured and that it is about to give up."""
     kept = seen.retention
     if kept is None:
@@ -56,9 +54,14 @@ def log_almost_lost(seen: Observation, _hour: Hour) -> Iterator[Trouble]:
     since_us = None if at_most_s is None else seen.at_us - int(at_most_s * 1e6)
     why = kept.endangered
     left, bound = kept.left_bytes, kept.bound_bytes
-    if not why and left is not None and bound and left < LEFT_SHARE * bound:
+    if not why and left is not None and bound and left < bounds.log_left_share * bound:
         why = f"{max(0, left) / 2**20:,.0f} MiB of {bound / 2**20:,.0f} MiB are left"
-    if not why and kept.expiry_s and at_most_s is not None and at_most_s > EXPIRY_SHARE * kept.expiry_s:
+    if (
+        not why
+        and kept.expiry_s
+        and at_most_s is not None
+        and at_most_s > bounds.log_age_share * kept.expiry_s
+    ):
         kept_h, behind_h = kept.expiry_s / 3600, at_most_s / 3600
         why = f"it keeps its log for {kept_h:,.1f} h, and the target is {behind_h:,.1f} h behind"
     if why:
@@ -73,7 +76,7 @@ def log_almost_lost(seen: Observation, _hour: Hour) -> Iterator[Trouble]:
             " source now, then help the run to catch up",
             "watch",
         )
-    elif _kept_for_ever(kept) and (kept.kept_bytes or 0) > MUCH_LOG_BYTES:
+    elif _kept_for_ever(kept) and (kept.kept_bytes or 0) > bounds.most_log_bytes:
         yield Trouble(
             "SourceKeepsMuchLog",
             ACT,
@@ -91,14 +94,14 @@ def _kept_for_ever(kept: Retention) -> bool:
     return kept.bound_bytes is None and not kept.expiry_s
 
 
-def disk_filling(seen: Observation, hour: Hour) -> Iterator[Trouble]:
+def disk_filling(seen: Observation, hour: Hour, bounds: Bounds) -> Iterator[Trouble]:
     """The disk of the state folder, full or full within hours."""
     free = seen.room.disk_free_bytes
     if free is None:
         return
-    if free < LITTLE_DISK_BYTES:
+    if free < bounds.least_disk_bytes:
         since_us = hour.since(
-            lambda look: look.disk_free_bytes is not None and look.disk_free_bytes < LITTLE_DISK_BYTES
+            lambda look: look.disk_free_bytes is not None and look.disk_free_bytes < bounds.least_disk_bytes
         )
         what = f"the disk of the state folder is full but for {free / 2**20:,.0f} MiB"
     else:
@@ -136,12 +139,12 @@ def _falling(hour: Hour) -> tuple[float, int] | None:
     return slope, looks[0].at_us
 
 
-def network_slow(_seen: Observation, hour: Hour) -> Iterator[Trouble]:
+def network_slow(_seen: Observation, hour: Hour, bounds: Bounds) -> Iterator[Trouble]:
     """Servers whose answers to a small question take long, over two minutes."""
     looks = hour.within(_SLOW_OVER_US) if hour.looks else ()
     sides: tuple[tuple[str, float, Callable[[Look], float | None]], ...] = (
-        ("source", SLOW_SOURCE_S, lambda look: look.source_s),
-        ("target", SLOW_TARGET_S, lambda look: look.target_s),
+        ("source", bounds.slow_source_s, lambda look: look.source_s),
+        ("target", bounds.slow_target_s, lambda look: look.target_s),
     )
     for side, bound_s, of in sides:
         answers = [answer for look in looks if (answer := of(look)) is not None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from migrator.core.watched import servers, work
+from migrator.model.observed.bounds import Bounds
 from migrator.model.observed.hour import Hour
 from migrator.model.observed.observation import DUMPING, FILLING, STANDING_BY, STREAMING, Observation
 from migrator.model.observed.trouble import LEVELS, LOOK, UNKNOWN, WAIT, WELL, Trouble
@@ -28,11 +29,11 @@ _EXPLAIN_LAG = ("TargetDown", "SourceDown", "NothingApplied", "HotTable")
 _NONE = "nothing"
 
 
-def troubles(seen: Observation, hour: Hour, max_lag_s: float) -> tuple[Trouble, ...]:
+def troubles(seen: Observation, hour: Hour, bounds: Bounds) -> tuple[Trouble, ...]:
     """All that is wrong, what must be acted on first; of that, causes before what follows from them."""
-    found = [one for rule in _RULES for one in rule(seen, hour)]
+    found = [one for rule in _RULES for one in rule(seen, hour, bounds)]
     if not any(one.name in _EXPLAIN_LAG for one in found):
-        found += work.lag(seen, hour, max_lag_s)
+        found += work.lag(seen, hour, bounds)
     found += _noted(seen)
     return tuple(sorted(found, key=lambda one: LEVELS.index(one.level)))
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from migrator.model.observed.bounds import Bounds
 from migrator.model.observed.hour import Hour
 from migrator.model.observed.observation import LEADER, STANDBY, STREAMING, Observation
 from migrator.model.observed.trouble import ACT, LOOK, Trouble
 
-HOT_SHARE, HOT_LAG_S = 0.8, 60.0
-STALLED_S = 60.0
+HOT_LAG_S = 60.0
 _MANY_ERRORS = 10
 _HOT_MINUTES = 5
 _UNLED_US, _UNKNOWN_US, _TOOK_OVER_US, _ENDED_US = 120_000_000, 300_000_000, 600_000_000, 3_600_000_000
@@ -19,7 +19,7 @@ _SHOWN = 3
 _LONG = 300
 
 
-def nobody_leads(seen: Observation, hour: Hour) -> Iterator[Trouble]:
+def nobody_leads(seen: Observation, hour: Hour, _bounds: Bounds) -> Iterator[Trouble]:
     """Processes that stand by while none leads."""
     if seen.role == STANDBY and not seen.leader and seen.at_us - seen.started_us > _UNLED_US:
         yield Trouble(
@@ -33,7 +33,7 @@ def nobody_leads(seen: Observation, hour: Hour) -> Iterator[Trouble]:
         )
 
 
-def ended_by_error(seen: Observation, _hour: Hour) -> Iterator[Trouble]:
+def ended_by_error(seen: Observation, _hour: Hour, _bounds: Bounds) -> Iterator[Trouble]:
     """The error by which the run before this one ended, for an hour."""
     ended = seen.ended
     if ended is None or not ended.error or seen.at_us - ended.at_us > _ENDED_US:
@@ -52,7 +52,7 @@ def ended_by_error(seen: Observation, _hour: Hour) -> Iterator[Trouble]:
     )
 
 
-def different(seen: Observation, _hour: Hour) -> Iterator[Trouble]:
+def different(seen: Observation, _hour: Hour, _bounds: Bounds) -> Iterator[Trouble]:
     """Rows that a verification found wrong, and answers of dual reads that lag doesn't explain."""
     wrong = [one for one in seen.judged.verified if one.verdict == "different"]
     if wrong:
@@ -81,14 +81,14 @@ def different(seen: Observation, _hour: Hour) -> Iterator[Trouble]:
         )
 
 
-def nothing_applied(seen: Observation, hour: Hour) -> Iterator[Trouble]:
+def nothing_applied(seen: Observation, hour: Hour, bounds: Bounds) -> Iterator[Trouble]:
     """Captured changes that wait while no batch is applied and the target answers."""
     if seen.target.problem or seen.lag.age_s is None or seen.capture_lag.age_s is None or not hour.looks:
         return
     waits_s = seen.lag.age_s - seen.capture_lag.age_s
     batches = int(sum(number for _, number in seen.work.batches))
     stands_us = hour.since(lambda look: look.batches == batches)
-    if waits_s <= STALLED_S or stands_us is None or seen.at_us - stands_us < STALLED_S * 1e6:
+    if waits_s <= bounds.stalled_s or stands_us is None or seen.at_us - stands_us < bounds.stalled_s * 1e6:
         return
     yield Trouble(
         "NothingApplied",
@@ -101,14 +101,14 @@ def nothing_applied(seen: Observation, hour: Hour) -> Iterator[Trouble]:
     )
 
 
-def hot_table(seen: Observation, hour: Hour) -> Iterator[Trouble]:
+def hot_table(seen: Observation, hour: Hour, bounds: Bounds) -> Iterator[Trouble]:
     """One table that has nearly all changes while all wait."""
     if seen.lag.age_s is None or seen.lag.age_s <= HOT_LAG_S:
         return
     changes = hour.changes(_HOT_MINUTES)
     total = sum(changes.values())
     for table, number in changes.items():
-        if number > HOT_SHARE * total:
+        if number > bounds.hot_share * total:
             yield Trouble(
                 "HotTable",
                 LOOK,
@@ -122,16 +122,16 @@ def hot_table(seen: Observation, hour: Hour) -> Iterator[Trouble]:
             )
 
 
-def lag(seen: Observation, hour: Hour, max_lag_s: float) -> Iterator[Trouble]:
+def lag(seen: Observation, hour: Hour, bounds: Bounds) -> Iterator[Trouble]:
     """A lag beyond its bound, or one that nobody knows although the source answers."""
     if seen.role != LEADER:
         return
     age_s = seen.lag.age_s
-    if seen.phase == STREAMING and age_s is not None and age_s > max_lag_s:
+    if seen.phase == STREAMING and age_s is not None and age_s > bounds.max_lag_s:
         yield Trouble(
             "Lag",
             ACT,
-            f"the target is {age_s:,.0f} s behind the source; {max_lag_s:g} s are allowed",
+            f"the target is {age_s:,.0f} s behind the source; {bounds.max_lag_s:g} s are allowed",
             _behind_since(seen),
             "readers of the target see older rows; the source keeps its log for as long",
             "compare what isn't captured (reading is slow) with what waits in the event log (mapping or target"
@@ -150,7 +150,7 @@ def lag(seen: Observation, hour: Hour, max_lag_s: float) -> Iterator[Trouble]:
         )
 
 
-def inserts_fell_off(_seen: Observation, hour: Hour) -> Iterator[Trouble]:
+def inserts_fell_off(_seen: Observation, hour: Hour, _bounds: Bounds) -> Iterator[Trouble]:
     """Tables that get far fewer new rows than in the hour before."""
     if not hour.fallen:
         return
@@ -169,7 +169,7 @@ def inserts_fell_off(_seen: Observation, hour: Hour) -> Iterator[Trouble]:
     )
 
 
-def errors_repeat(_seen: Observation, hour: Hour) -> Iterator[Trouble]:
+def errors_repeat(_seen: Observation, hour: Hour, _bounds: Bounds) -> Iterator[Trouble]:
     """Errors that the run got over, again and again."""
     looks = hour.within(_ERRORS_US) if hour.looks else ()
     number = looks[-1].errors - looks[0].errors if looks else 0
@@ -185,7 +185,7 @@ def errors_repeat(_seen: Observation, hour: Hour) -> Iterator[Trouble]:
         )
 
 
-def processes(seen: Observation, hour: Hour) -> Iterator[Trouble]:
+def processes(seen: Observation, hour: Hour, _bounds: Bounds) -> Iterator[Trouble]:
     """A standby that took over, and a leader without one that had one."""
     if seen.role != LEADER:
         return

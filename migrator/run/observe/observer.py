@@ -18,6 +18,7 @@ from migrator.errors import MigratorError
 from migrator.model.cutover.record import Record
 from migrator.model.hint import Hint
 from migrator.model.ledger import Ledger
+from migrator.model.observed.bounds import Bounds
 from migrator.model.observed.hour import Hour
 from migrator.model.observed.live import Live
 from migrator.model.observed.observation import (
@@ -38,7 +39,6 @@ from migrator.run.observe.unbroken import unbroken
 from migrator.run.progress import SILENT_S, Progress, Snapshot, phase
 
 TARGET_EVERY_S, FILES_EVERY_S, HEAP_EVERY_S = 5.0, 2.0, 10.0
-MAX_LAG_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Observer:
         progress: of this process's run.
         sights: the questions.
         ended: how the run before this one ended.
-        max_lag_s: the lag from which on something is wrong.
+        bounds: from which on something is wrong.
     """
 
     def __init__(
@@ -108,9 +108,9 @@ class Observer:
         progress: Progress,
         sights: Sights,
         ended: Ended | None = None,
-        max_lag_s: float = MAX_LAG_S,
+        bounds: Bounds | None = None,
     ):
-        self._migration, self._unit, self._max_lag_s = migration, unit, max_lag_s
+        self._migration, self._unit, self._bounds = migration, unit, bounds or Bounds()
         self._progress = progress
         self._sights = sights
         self._ended = ended
@@ -181,7 +181,7 @@ class Observer:
     def live(self) -> Live:
         """Returns what is known now, the hour before, and the verdict on both. Waits for nobody."""
         one, seen = self._known(), self.observation()
-        found = troubles(seen, one.hour, self._max_lag_s)
+        found = troubles(seen, one.hour, self._bounds)
         held = None if one.ledger is None else one.ledger.checkpoint
         mapped = () if held is None or held.mapped is None else held.mapped
         hint = one.seen.hint

@@ -156,8 +156,9 @@ def _before(settings: Settings) -> Hint | None:
 
 def _observer(settings: Settings, progress: Progress, before: Hint | None) -> Observer:
     ended = None if before is None else before.ended
-    max_lag_s = settings.observe.events.max_lag_s
-    return Observer(settings.name, unit_of(settings), progress, sights(settings), ended, max_lag_s)
+    return Observer(
+        settings.name, unit_of(settings), progress, sights(settings), ended, settings.observe.bounds
+    )
 
 
 def _served(settings: Settings, observer: Observer, behind: Behind, where: Listening) -> ObserverServer:

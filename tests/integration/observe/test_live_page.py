@@ -15,7 +15,7 @@ from migrator.model.requests.request import RequestState
 from tests.integration.observe.browser import Browser, chromium
 from tests.unit.observers.crowd import DIFFERENT, FALLEN, LEFT, LONG, MARKUP, crowd, hostile
 from tests.unit.observers.full_pages import BOOK, PROGRESS, SWITCHING
-from tests.unit.observers.live_pages import CONTROL, HERE, MAX_LAG_S, Run, browsed
+from tests.unit.observers.live_pages import BOUNDS, CONTROL, HERE, Run, browsed
 from tests.unit.observers.troubles import TROUBLES, WELL
 
 pytestmark = pytest.mark.integration
@@ -94,7 +94,7 @@ def test_every_trouble_is_told_at_the_top_of_the_page(browser: Browser) -> None:
     with browsed(run) as page:
         for one in TROUBLES:
             run.seen, run.hour = one.end()
-            found = verdict(run.seen, run.hour, troubles(run.seen, run.hour, MAX_LAG_S))
+            found = verdict(run.seen, run.hour, troubles(run.seen, run.hour, BOUNDS))
             browser.open(page.url)
             browser.await_text("what", found.what)
             assert browser.text("risk") == found.risk, one.name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from migrator.config.project import Settings, load
 from migrator.config.way_back import way_back
 from migrator.errors import ConfigError
+from migrator.model.observed.bounds import Bounds
 from tests.unit.config.test_config import GOOD, write
 
 CERTIFICATES = Path(__file__).parents[2] / "certificates"
@@ -65,6 +67,9 @@ def test_elsewhere_a_token_or_client_certificates_are_needed(tmp_path: Path, hos
         ('log_format = "xml"', "'xml' is none of text, json"),
         ("log_bytes = 10", "10 is less than 65536"),
         ("max_lag_s = 0", "0 is not above 0"),
+        ("stalled_s = -1", "observe.stalled_s: -1 is not above 0"),
+        ("least_disk_bytes = 0", "observe.least_disk_bytes: 0 is not above 0"),
+        ("hot_share = 1.5", "observe.hot_share: 1.5 is a share, and above 1"),
         ('on_event = "https:///x"', "it names no host"),
         (f'tls_client_ca = "{CERTIFICATES}/ca.pem"', "clients show certificates in TLS only"),
         (
@@ -120,3 +125,15 @@ def test_requests_are_permitted_by_a_token_of_their_own_that_nobody_can_read_on_
     assert there.control == "do"
     with pytest.raises(ConfigError, match="without a token or a certificate"):
         settings(tmp_path, 'listen = "10.0.0.1:9464"', control, TLS)
+
+
+def test_the_bounds_of_the_page_are_settings_and_each_bound_is_one(tmp_path: Path) -> None:
+    assert settings(tmp_path, "").observe.bounds == Bounds()
+    names = [one.name for one in fields(Bounds)]
+    lines = [
+        f"{name} = {2000 + place if name.endswith('bytes') else (1 + place) / 10}"
+        for place, name in enumerate(names)
+    ]
+    found = settings(tmp_path, "\n".join(lines)).observe.bounds
+    assert len({getattr(found, name) for name in names}) == len(names), "none is another's"
+    assert [getattr(found, name) != getattr(Bounds(), name) for name in names].count(True) >= len(names) - 1

@@ -10,6 +10,7 @@ from migrator.core.watched.hour import after
 from migrator.core.watched.verdict import troubles, verdict
 from migrator.model.cutover.fence import FenceKind, FencePlan
 from migrator.model.cutover.record import CutoverPlan, Phase, Record, Took
+from migrator.model.observed.bounds import Bounds
 from migrator.model.observed.hour import Hour
 from migrator.model.observed.live import Live
 from migrator.model.observed.observation import Fallen, Observation
@@ -42,7 +43,7 @@ def full_live() -> Live:
         fallen=(Fallen("shop.t", BEGAN_US, 60.0, 0.0),),
     )
     hour = replace(after(hour, seen), fallen=seen.fallen)
-    found = troubles(seen, hour, 60.0)
+    found = troubles(seen, hour, Bounds())
     return Live(seen, hour, verdict(seen, hour, found), found, ("person",), BOOK, PROGRESS, SWITCHING)
 
 

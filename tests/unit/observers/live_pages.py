@@ -15,6 +15,7 @@ from migrator.cli.run.run import document
 from migrator.core.watched.verdict import troubles, verdict
 from migrator.errors import MigratorError
 from migrator.model.cutover.record import Record
+from migrator.model.observed.bounds import Bounds
 from migrator.model.observed.hour import Hour
 from migrator.model.observed.listening import Listening
 from migrator.model.observed.live import Live
@@ -29,7 +30,7 @@ from verify.report.page import style
 
 HERE = Listening("127.0.0.1", 0)
 CONTROL = replace(HERE, control="may-do")
-MAX_LAG_S = 60.0
+BOUNDS = Bounds()
 
 
 class Books:
@@ -72,7 +73,7 @@ class Run:
         self.acts.append((act, reason, detail))
 
     def live(self) -> Live:
-        found = troubles(self.seen, self.hour, MAX_LAG_S)
+        found = troubles(self.seen, self.hour, BOUNDS)
         return Live(
             self.seen, self.hour, verdict(self.seen, self.hour, found), found,
             self.targets, self.books.book, self.requests, self.cutover,

@@ -8,6 +8,7 @@ import pytest
 
 from migrator.cli.docs import documents
 from migrator.core.watched.verdict import troubles, verdict
+from migrator.model.observed.bounds import Bounds
 from migrator.model.observed.hour import Hour
 from migrator.model.observed.observation import (
     DUMPING,
@@ -29,12 +30,12 @@ from tests.unit.observers.test_alerts import alerts
 from tests.unit.observers.test_declared import samples
 from tests.unit.observers.troubles import BEGAN_US, TROUBLES, WELL, Trouble, moment_us
 
-MAX_LAG_S = 60.0
+BOUNDS = Bounds()
 OF_THE_PAGE_ALONE = {"Warned", "VerdictsUnreadable"}
 
 
 def named(seen: Observation, hour: Hour | None = None) -> list[str]:
-    return [one.name for one in troubles(seen, hour or Hour(), MAX_LAG_S)]
+    return [one.name for one in troubles(seen, hour or Hour(), BOUNDS)]
 
 
 def test_each_seeded_trouble_is_among_them() -> None:
@@ -44,7 +45,7 @@ def test_each_seeded_trouble_is_among_them() -> None:
 @pytest.mark.parametrize("one", TROUBLES, ids=[one.name for one in TROUBLES])
 def test_the_verdict_answers_what_since_when_at_what_risk_and_what_to_do(one: Trouble) -> None:
     seen, hour = one.end()
-    found = troubles(seen, hour, MAX_LAG_S)
+    found = troubles(seen, hour, BOUNDS)
     worst = verdict(seen, hour, found)
     assert [trouble.name for trouble in found] == [one.name, *one.also], "no mere consequence"
     assert worst is found[0]
@@ -73,7 +74,7 @@ def test_the_alerts_metric_says_the_same_of_the_same_observation(one: Trouble) -
 def test_before_it_began_nothing_is_wrong(one: Trouble) -> None:
     before = replace(one, lasts_s=-10)
     seen, hour = before.end()
-    assert troubles(seen, hour, MAX_LAG_S) == ()
+    assert troubles(seen, hour, BOUNDS) == ()
     assert verdict(seen, hour, ()).level == "well"
 
 
@@ -96,7 +97,7 @@ OTHERS: list[tuple[str, Observation]] = [
 def test_other_troubles_are_told_too(name: str, seen: Observation) -> None:
     assert name in named(seen)
     assert name not in named(WELL)
-    (found,) = (one for one in troubles(seen, Hour(), MAX_LAG_S) if one.name == name)
+    (found,) = (one for one in troubles(seen, Hour(), BOUNDS) if one.name == name)
     assert found.document in documents()
 
 
@@ -108,7 +109,7 @@ def test_every_name_is_that_of_an_alert() -> None:
 def test_what_must_be_acted_on_comes_first() -> None:
     seen, hour = next(one for one in TROUBLES if one.name == "NetworkSlow").end()
     both = replace(seen, target=Server(None, "gone", seen.at_us), warnings=(("mirror", "it grows"),))
-    found = troubles(both, hour, MAX_LAG_S)
+    found = troubles(both, hour, BOUNDS)
     assert [one.name for one in found] == ["TargetDown", "NetworkSlow", "Warned"]
     assert [one.level for one in found] == [ACT, LOOK, LOOK]
 
@@ -130,7 +131,7 @@ def test_what_must_be_acted_on_comes_first() -> None:
     ],
 )
 def test_without_trouble_it_says_what_goes_on(seen: Observation, level: str, words: str) -> None:
-    found = verdict(seen, Hour(), troubles(seen, Hour(), MAX_LAG_S))
+    found = verdict(seen, Hour(), troubles(seen, Hour(), BOUNDS))
     assert (found.level, words in found.what) == (level, True), found
     assert found.since_us == BEGAN_US
     assert level in LEVELS
@@ -143,3 +144,40 @@ def test_a_server_that_was_not_asked_yet_is_not_down() -> None:
 def test_much_log_that_the_source_gives_up_in_time_fills_no_disk_because_of_us() -> None:
     kept = Retention(Position(9, "9"), kept_bytes=30_000_000_000, expiry_s=86_400.0)
     assert named(replace(WELL, retention=kept)) == []
+
+
+BEYOND: list[tuple[str, Observation, Bounds, Bounds]] = [
+    ("DiskFilling", replace(WELL, room=Room(0, 1, 5_000)), Bounds(least_disk_bytes=5_001),
+     Bounds(least_disk_bytes=5_000)),
+    ("SourceKeepsMuchLog", replace(WELL, retention=Retention(Position(9, "9"), kept_bytes=700)),
+     Bounds(most_log_bytes=699), Bounds(most_log_bytes=700)),
+    ("SourceLogAlmostLost", replace(WELL, retention=Retention(Position(9, "9"), 1, 40, 100)),
+     Bounds(log_left_share=0.41), Bounds(log_left_share=0.4)),
+    ("SourceLogAlmostLost",
+     replace(WELL, lag=Lag(9, 1.0, 30.0, ""), retention=Retention(Position(9, "9"), expiry_s=100.0)),
+     Bounds(log_age_share=0.29), Bounds(log_age_share=0.3)),
+    ("Lag", replace(WELL, lag=Lag(9, 9.0, 9.0, ""), capture_lag=Lag(9, 9.0, 9.0, "")),
+     Bounds(max_lag_s=8.0), Bounds(max_lag_s=9.0)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "seen", "beyond", "within"), BEYOND)
+def test_a_bound_is_where_the_settings_have_it(
+    name: str, seen: Observation, beyond: Bounds, within: Bounds
+) -> None:
+    assert [one.name for one in troubles(seen, Hour(), beyond)] == [name]
+    assert troubles(seen, Hour(), within) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "within"),
+    [
+        ("HotTable", Bounds(hot_share=0.99, max_lag_s=1e9)),
+        ("NothingApplied", Bounds(stalled_s=1e6, max_lag_s=1e9)),
+        ("NetworkSlow", Bounds(slow_source_s=0.91)),
+    ],
+)
+def test_a_bound_over_time_is_where_the_settings_have_it(name: str, within: Bounds) -> None:
+    seen, hour = next(one for one in TROUBLES if one.name == name).end()
+    assert name in [one.name for one in troubles(seen, hour, BOUNDS)]
+    assert name not in [one.name for one in troubles(seen, hour, within)]

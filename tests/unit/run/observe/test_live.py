@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from migrator.errors import ConnectionFailed
 from migrator.model.cutover.record import Record
+from migrator.model.observed.bounds import Bounds
 from migrator.model.observed.observation import Judged, Room
 from migrator.model.position import Position
 from migrator.model.progress import Checkpoint, Mapped, TableDump
@@ -40,7 +41,7 @@ class World:
             tuple,
             self._cutover,
         )
-        self.observer = Observer("shop", "bytes", self.progress, sights, max_lag_s=5)
+        self.observer = Observer("shop", "bytes", self.progress, sights, bounds=Bounds(max_lag_s=5))
 
     def _cutover(self) -> Record | None:
         if self.failure is not None:
