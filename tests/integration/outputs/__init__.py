@@ -1,0 +1,1 @@
+"""Outputs of change events beside a real capture."""
