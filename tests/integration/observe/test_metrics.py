@@ -1,111 +1,31 @@
-"""A real Prometheus scrapes a real run: every panel has its lines, and seeded troubles are told by alerts."""
+"""A real Prometheus scrapes a real run: each panel has its lines, and troubles are told by alerts and page."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import signal
-import socket
-import subprocess
-import urllib.parse
-import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from migrator.embedded.debian import PackagesUnavailable
-from migrator.embedded.process import scratch_directory
-from migrator.embedded.prometheus import EmbeddedPrometheus
 from scenarios.bench.orders.old_schema import OrderWriters, create
-from scenarios.proxy.proxy import TcpProxy
 from tests.integration import run_project
-from tests.integration.run_project import Project, scenario_database
+from tests.integration.observe.watched import PATIENCE_S, Watched, between, children, troubled
+from tests.integration.run_project import scenario_database
 from tests.integration.waiting import await_true
 from tests.servers import Database
-from tests.unit.observers.test_alerts import DASHBOARD, RULES
+from tests.unit.observers.test_alerts import DASHBOARD
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
 
-PATIENCE_S = 180.0
 EMPTY_HERE = {
     "Dual reads": "nobody asked both sides the same",
 }
 """Panels without a line in this run, and why."""
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """A folder that Prometheus may enter, which doesn't run as root."""
-    with scratch_directory("migrator-observe-") as found:
-        yield found
-
-
-def hurried(folder: Path) -> Path:
-    """The alerts with minutes as seconds, and a lag of five seconds as one of a minute."""
-    rules = re.sub(r"\b(\d+)m\b", r"\1s", RULES.read_text("utf-8")).replace("for: 30s", "for: 3s")
-    file = folder / "alerts.yml"
-    rules = re.sub(r"\[[125]s\]", "[10s]", rules).replace("_seconds > 60", "_seconds > 5")
-    standing_by = 'migrator_phase{phase="standing by"}'
-    file.write_text(rules.replace(f"{standing_by}[10s]", f"{standing_by}[2m]"), "utf-8")
-    return file
-
-
-def free_address() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return f"127.0.0.1:{free.getsockname()[1]}"
-
-
-class Watched:
-    """A run, and the Prometheus that scrapes it."""
-
-    def __init__(self, project: Project, folder: Path, processes: int = 1):
-        self._project = project
-        self.addresses = [free_address() for _ in range(processes)]
-        try:
-            self.prometheus = EmbeddedPrometheus(folder / "prometheus", self.addresses, [hurried(folder)])
-        except PackagesUnavailable as error:
-            pytest.skip(f"no Prometheus: {error}")
-
-    @contextmanager
-    def running(self, *options: str, which: int = 0) -> Iterator[subprocess.Popen[str]]:
-        process = self._project.process("run", "--plain", "--listen", self.addresses[which], *options)
-        try:
-            yield process
-        finally:
-            process.kill()
-            process.communicate()
-
-    def asked(self, question: str) -> list[dict[str, Any]]:
-        """The answer to an instant query."""
-        where = f"http://{self.prometheus.host}:{self.prometheus.port}/api/v1/query"
-        with urllib.request.urlopen(f"{where}?{urllib.parse.urlencode({'query': question})}") as answer:
-            document = json.load(answer)
-        assert document["status"] == "success", question
-        found: list[dict[str, Any]] = document["data"]["result"]
-        return found
-
-    def has(self, question: str) -> bool:
-        return bool(self.asked(question))
-
-    def firing(self, alert: str) -> bool:
-        return self.has(f'ALERTS{{alertname="{alert}",alertstate="firing"}}')
-
-    def await_alert(self, alert: str, fires: bool = True) -> None:
-        what = f"{alert} {'fires' if fires else 'is over'}"
-        await_true(lambda: self.firing(alert) is fires, what, PATIENCE_S, every_s=0.5)
-
-    def await_value(self, question: str, value: float) -> None:
-        def holds() -> bool:
-            return any(float(one["value"][1]) == value for one in self.asked(question))
-
-        await_true(holds, f"{question} is {value:g}", PATIENCE_S, every_s=0.5)
 
 
 def questions() -> Iterator[tuple[str, str]]:
@@ -143,20 +63,6 @@ def test_each_panel_has_lines_of_a_real_run(
         old_pg.execute("ALTER SYSTEM RESET max_slot_wal_keep_size", "SELECT pg_reload_conf()")
 
 
-@contextmanager
-def between(tmp_path: Path, old: Database, new: Database) -> Iterator[tuple[Project, TcpProxy, TcpProxy]]:
-    """A project whose servers are behind proxies."""
-    with ExitStack() as stack:
-        source, target = (
-            stack.enter_context(TcpProxy(side.host, side.port, kind=side.kind)) for side in (old, new)
-        )
-        ends = (
-            replace(old, host=source.host, port=source.port),
-            replace(new, host=target.host, port=target.port),
-        )
-        yield run_project.make(tmp_path / "project", *ends), source, target
-
-
 def test_seeded_troubles_are_told_by_alerts(
     tmp_path: Path, folder: Path, old_maria: Database, new_pg: Database, spark: SparkSession
 ) -> None:
@@ -173,7 +79,7 @@ def test_seeded_troubles_are_told_by_alerts(
             troubled(lambda: source.latency(0.8), source.heal, watched, "MigratorNetworkSlow")
             new_pg.execute("UPDATE purchase SET channel = 'nobody' WHERE purchase_id = 7")
             assert project.command("verify", "--wait", "20") == 1
-            watched.await_alert("MigratorDifferent")
+            watched.await_told("MigratorDifferent")
             process.send_signal(signal.SIGKILL)
             watched.await_alert("MigratorDown")
         mapping = project.config.parent / "mapping.py"
@@ -184,25 +90,9 @@ def test_seeded_troubles_are_told_by_alerts(
             assert failed.returncode == 2, output
         mapping.write_text(whole)
         with watched.prometheus, watched.running():
-            watched.await_alert("MigratorEndedByError")
+            watched.await_told("MigratorEndedByError")
             (ended,) = watched.asked("migrator_last_end_timestamp_seconds")
             assert ended["metric"]["error"] == "MappingError"
-
-
-def troubled(
-    begin: Callable[[], object],
-    end: Callable[[], object],
-    watched: Watched,
-    alert: str,
-    lag_known: int = 1,
-) -> None:
-    """Seeds a trouble, waits for its alert, and ends it again."""
-    assert not watched.firing(alert)
-    begin()
-    watched.await_alert(alert)
-    watched.await_value("migrator_lag_known", lag_known)
-    end()
-    watched.await_alert(alert, fires=False)
 
 
 def test_a_standby_tells_of_the_migration_and_a_stalled_spark_and_its_takeover_are_told(
@@ -224,8 +114,8 @@ def test_a_standby_tells_of_the_migration_and_a_stalled_spark_and_its_takeover_a
                 (jvm,) = children(leader.pid, "java")
                 os.kill(jvm, signal.SIGSTOP)
                 try:
-                    watched.await_alert("MigratorNothingApplied")
-                    watched.await_alert("MigratorHotTable")
+                    watched.await_told("MigratorNothingApplied")
+                    watched.await_told("MigratorHotTable")
                     watched.await_value(f"migrator_lag_known{{{second}}}", 1)
                     assert float(watched.asked(f"migrator_lag_seconds{{{second}}}")[0]["value"][1]) > 5
                 finally:
@@ -234,17 +124,7 @@ def test_a_standby_tells_of_the_migration_and_a_stalled_spark_and_its_takeover_a
             finally:
                 writers.stop()
             leader.kill()
-            watched.await_alert("MigratorTookOver")
+            watched.await_told("MigratorTookOver", 1)
             watched.await_value(f"migrator_lag_seconds{{{second}}}", 0)
             (told,) = watched.asked('ALERTS{alertname="MigratorDown",alertstate="firing"}')
             assert told["metric"]["instance"] == watched.addresses[0]
-
-
-def children(process: int, name: str) -> list[int]:
-    """Processes of that name which a process started."""
-    found = [
-        int(child)
-        for thread in Path(f"/proc/{process}/task").iterdir()
-        for child in (thread / "children").read_text().split()
-    ]
-    return [child for child in found if Path(f"/proc/{child}/comm").read_text().strip() == name]
