@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,9 +27,17 @@ from verify.dual_read.engines import source_grants, target_grants
 )
 @click.option("--side", type=click.Choice(["source", "target"]), help="One side only. Default: both.")
 @click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Machine-readable: statements, each with the case in which it is needed.",
+)
+@click.option(
     "--dual-read", "reader", metavar="LOGIN", help="For a login that only asks dual reads: an application's."
 )
-def grants(config: Path, reverse: bool, printed: bool, side: str | None, reader: str | None) -> None:
+def grants(
+    config: Path, reverse: bool, printed: bool, side: str | None, as_json: bool, reader: str | None
+) -> None:
     """Print the SQL that gives both logins the rights that this configuration needs, and no others.
 
     Runs nothing and connects to nothing. An administrator reads it and runs it on each server.
@@ -35,8 +45,27 @@ def grants(config: Path, reverse: bool, printed: bool, side: str | None, reader:
     settings = chosen(configuration.load(config), reverse=reverse)
     rights = wiring.grants(settings) if reader is None else _dual_read(settings, reader)
     scripts = dict(zip(("source", "target"), rights, strict=True))
-    wanted = [script.text() for name, script in scripts.items() if printed and side in (None, name)]
-    click.echo("\n".join(wanted), nl=False)
+    wanted = {name: script for name, script in scripts.items() if printed and side in (None, name)}
+    if as_json:
+        click.echo(json.dumps(document(settings.name, wanted), ensure_ascii=False, indent=2))
+    else:
+        click.echo("\n".join(script.text() for script in wanted.values()), nl=False)
+
+
+def document(migration: str, scripts: Mapping[str, Grants]) -> dict[str, object]:
+    """The rights by side as one document (docs/schemas/grants.schema.json)."""
+    sides = [
+        {
+            "side": side,
+            "title": script.title,
+            "account": script.account,
+            "make": script.make,
+            "needed": list(script.needed),
+            "perhaps": [{"statement": statement, "only": case} for statement, case in script.perhaps],
+        }
+        for side, script in scripts.items()
+    ]
+    return {"format": 1, "migration": migration, "sides": sides}
 
 
 def _dual_read(settings: Settings, login: str) -> list[Grants]:

@@ -24,6 +24,7 @@ from migrator.cli.dump import document as dump_document
 from migrator.cli.dump import plain
 from migrator.cli.explain import document as explain_document
 from migrator.cli.explain import refused
+from migrator.cli.grants import document as grants_document
 from migrator.cli.repair.forms import RepairReport
 from migrator.cli.repair.forms import json_report as repair_json
 from migrator.cli.repair.report import planned_outcome
@@ -32,6 +33,7 @@ from migrator.cli.try_ import as_document
 from migrator.errors import MappingError
 from migrator.model.cutover.fence import FenceKind, FencePlan, FenceState, LateWriters, Standing
 from migrator.model.cutover.record import CutoverPlan, Phase, Record, Side, Took
+from migrator.model.grants import Grants
 from migrator.model.sequence import Advance
 from migrator.model.table import TableId
 from migrator.run.commands.trial import Trial
@@ -138,6 +140,8 @@ ACT = Act(
 )
 
 
+RIGHTS = Grants("the source", "m@'%'", "CREATE USER m", ("GRANT a",), (("GRANT b", "if c"),))
+
 REPORTS: dict[str, tuple[str, Callable[[], str]]] = {
     "verify, different": ("verify", lambda: verify_json(DIFFERENT, "migrator repair --from x")),
     "verify, equal": ("verify", lambda: verify_json(EQUAL)),
@@ -161,6 +165,7 @@ REPORTS: dict[str, tuple[str, Callable[[], str]]] = {
         "kill-table",
         lambda: json.dumps(kill_table([(BROKEN, [True, False])], ["pytest", "check"])),
     ),
+    "grants": ("grants", lambda: json.dumps(grants_document("shop", {"source": RIGHTS, "target": RIGHTS}))),
     "history": ("history", lambda: json.dumps([asdict(ACT), asdict(ACT) | {"epoch": None}])),
     "set aside": ("set-aside", lambda: json.dumps([asdict(one) for one in full.LEDGER.bad_rows])),
     "live page": ("live", full_pages.live),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from click.testing import CliRunner
@@ -71,3 +72,14 @@ def test_a_login_for_dual_reads_only_reads(tmp_path: Path) -> None:
         'GRANT USAGE ON SCHEMA migrator TO "a""p`p";',
         'GRANT SELECT ON migrator.ledger TO "a""p`p";',
     ]
+
+
+def test_as_json_both_sides_have_the_same_statements(tmp_path: Path) -> None:
+    text = printed(tmp_path)
+    found = json.loads(printed(tmp_path, "--json"))
+    assert [side["side"] for side in found["sides"]] == ["source", "target"]
+    statements = [f"{one};" for side in found["sides"] for one in side["needed"]]
+    assert statements == [line for line in text.splitlines() if not line.startswith("--") and line]
+    assert f"-- Only {found['sides'][0]['perhaps'][0]['only']}:" in text
+    (target,) = json.loads(printed(tmp_path, "--json", "--side", "target"))["sides"]
+    assert target["side"] == "target"
