@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -25,11 +24,10 @@ from scenarios.rehearsal.kills import killed
 from scenarios.rehearsal.ladder import SideRows
 from scenarios.rehearsal.scout import Scout, Scouted
 from scenarios.rehearsal.tables import linked
-from scenarios.rehearsal.tool import Said, Tool
+from scenarios.rehearsal.tool import PATIENCE_S, Said, Tool
 
 _SHOWN = 12
 _LOOK_S = 0.05
-_WAIT = "180"
 Filled = Mapping[str, Mapping[str, Target]]
 
 
@@ -133,7 +131,7 @@ class Rehearsal:
 
     def _migrated(self, settings: Settings, tool: Tool, ends: dict[str, Database], back: bool) -> None:
         with self._step("what both mappings fill"):
-            done = tool.command(module="scenarios.rehearsal.filled")
+            done = tool.command(module="scenarios.rehearsal.filled", apart=True)
             if done.code:
                 raise MigratorError(
                     "the mapping can't be used with these schemas",
@@ -280,16 +278,18 @@ class Rehearsal:
         if kill:
             step.lines += killed(tool, settings, word, lambda: _warm(settings))
         else:
-            done = tool.command("cutover", word, "--wait", _WAIT)
+            done = tool.command("cutover", word, "--wait", f"{PATIENCE_S:g}")
             step.lines += done.text.splitlines()
             if done.code:
+                # Nobody can ask for it once the servers are gone.
+                state = tool.command("cutover", "status").text.strip()
                 raise MigratorError(
                     f"`migrator cutover {word}` didn't open the {side} side",
                     where=f"exit code {done.code}",
-                    cause=done.text.strip(),
+                    cause=f"{done.text.strip()}\n{state}\n{tool.last_lines()}",
                     remedy="correct what is named, then rehearse again",
                 )
-        record = json.loads(tool.command("cutover", "status", "--json").text)["record"]
+        record = tool.document("cutover", "status")["record"]
         if record["open_side"] != side or record["phase"] != "idle":
             step.failed(
                 f"the {record['open_side']} side is open, phase {record['phase']}: {record['reason']}"

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from migrator.errors import MigratorError
 from migrator.own_modules import python_m
 from migrator.run.steps import CRASH_VARIABLE
 from scenarios.pipeline import PipelineProcess
 
-_LONGEST_S = 900.0
+PATIENCE_S = 900.0
+"""The longest wait for what needs Spark to start, a switch too: on a busy machine that takes minutes."""
 _LOOK_S = 0.1
+_LINES = 8
 
 
 @dataclass(frozen=True)
@@ -48,17 +52,30 @@ class Tool:
         self._crash_at = crash_at
         self.leader.start()
 
-    def command(self, *words: str, module: str = "migrator") -> Said:
-        """Runs a command to its end."""
+    def document(self, *words: str) -> dict[str, Any]:
+        """The JSON that a command prints. Raises ``MigratorError`` where it ends otherwise than with 0."""
+        done = self.command(*words, "--json", apart=True)
+        if done.code:
+            raise MigratorError(
+                f"`migrator {' '.join(words)}` can't be read",
+                where=f"exit code {done.code}",
+                cause=done.text.strip(),
+                remedy="correct what is named, then rehearse again",
+            )
+        found: dict[str, Any] = json.loads(done.text)
+        return found
+
+    def command(self, *words: str, module: str = "migrator", apart: bool = False) -> Said:
+        """Runs a command to its end; ``apart``: what it says on standard error is left out where it ends with 0."""
         began = time.monotonic()
         options = ["--config", str(self.config)] if module == "migrator" else [str(self.config)]
         done = subprocess.run(
             [*python_m(module), *words, *options],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT if module == "migrator" else subprocess.PIPE,
+            stderr=subprocess.PIPE if apart else subprocess.STDOUT,
             text=True,
-            timeout=_LONGEST_S,
+            timeout=PATIENCE_S + 60,
             env={**os.environ, CRASH_VARIABLE: ""},
             check=False,
         )
@@ -68,7 +85,11 @@ class Tool:
             time.monotonic() - began,
         )
 
-    def wait(self, holds: Callable[[], bool], what: str, limit_s: float = _LONGEST_S) -> None:
+    def last_lines(self) -> str:
+        """The last lines of the run that leads."""
+        return "\n".join(self.leader.output().splitlines()[-_LINES:])
+
+    def wait(self, holds: Callable[[], bool], what: str, limit_s: float = PATIENCE_S) -> None:
         """Waits for a condition beside the run. Raises ``MigratorError`` when the run ends, or it takes too long."""
         until = time.monotonic() + limit_s
         while not holds():
@@ -77,13 +98,13 @@ class Tool:
                 raise MigratorError(
                     f"`migrator run` ended before {what}",
                     where=f"exit code {ended.code}",
-                    cause=ended.error or "\n".join(self.leader.output().splitlines()[-8:]),
+                    cause=ended.error or self.last_lines(),
                     remedy="correct what it names, then rehearse again",
                 )
             if time.monotonic() > until:
                 raise MigratorError(
                     f"{what} did not come within {limit_s:g} s",
-                    cause="\n".join(self.leader.output().splitlines()[-8:]),
+                    cause=self.last_lines(),
                     remedy="correct what the last lines of the run name, then rehearse again",
                 )
             time.sleep(_LOOK_S)
