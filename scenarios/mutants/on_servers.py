@@ -54,6 +54,7 @@ TRIALS = (
     Trial("not-drained", "switch_asked_while_the_way_there_lags", per_change=False),
     Trial("undo-skipped", "hook_fails_in_the_switch", per_change=False),
     Trial("return-forgets", "return_that_fails_keeps_its_state", per_change=False),
+    Trial("finish-opens-both", "finish_killed_and_taken_again", per_change=False),
     Trial("reads-not-pointed", "reads_pointed_alone_and_back", per_change=False),
     Trial("not-numbered", "numbers_given_by_the_servers", per_change=False),
     Trial("back-begins-late", "leader_sleeps_behind_the_opening", per_change=False),

@@ -29,7 +29,7 @@ from scenarios.play.cut_over.application import Clients
 from scenarios.play.cut_over.stage import QUERIES, BothWays
 from scenarios.play.fault_plan import FaultPlan
 from scenarios.scenario import CutOver, Step
-from verify.two_sides.history import OLD, OPENED_BY_HAND, REOPENS, Moment, Pointed, across
+from verify.two_sides.history import NEW, OLD, OPENED_BY_HAND, REOPENS, Moment, Pointed, across
 
 _TURN_S = 0.2
 _LONG_S = 400.0
@@ -98,16 +98,23 @@ class Course:
             self._step(step, changes)
 
     def drain(self) -> None:
-        """Waits until both ways have carried across what is committed, the clients being at rest."""
-        back = self._record() is not None and not self.finished()
-        ways = [self.sides.there.settings, *([self.sides.back] if back else [])]
-        for one in ways:
+        """Waits until the ways that are left have carried across what is committed, the clients being at rest."""
+        for one in self._ways():
             limit_s = (
                 _SHORT_S if self.wrong else _LONG_S
             )  # what went wrong is known, and may keep a way waiting
             reached = partial(_reached, one, wiring.source_position(one))
             self._await(reached, "both ways come to their end", limit_s)
         self.drained = True
+
+    def _ways(self) -> list[Settings]:
+        finished = self.finished()
+        if (
+            finished == NEW
+        ):  # all was carried there; what the old side has taken since passed its fence, and waits
+            return []
+        back = self._record() is not None and not finished
+        return [self.sides.there.settings, *([self.sides.back] if back else [])]
 
     def finished(self) -> str:
         """Returns the side that is the only one from now on; empty while there are two."""

@@ -6,12 +6,15 @@ import random
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg
 import pytest
 
 from migrator.errors import ConfigError
+from migrator.model.cutover.record import Phase
+from migrator.wiring import parts as wiring
 from scenarios.chaos.hazards import hazards
 from scenarios.database import Database
 from scenarios.mutants.catalog import OF_CUT_OVERS
@@ -160,6 +163,42 @@ def test_a_bundle_of_a_cut_over_is_judged_again(tmp_path: Path) -> None:
     file.save(replace(history, last=(last[0], State(NEW, 9, (), rows=rows))), folder)
     assert not replay(folder).same
     assert {one.code for one in replay(folder).found.checks if one.outcome is Outcome.VIOLATED} == {"S1"}
+
+
+@pytest.mark.parametrize(
+    ("phase", "open_side", "ways"),
+    [
+        (Phase.IDLE, NEW, ["there", "back"]),
+        (Phase.FINISHED, OLD, ["there"]),
+        (Phase.FINISHED, NEW, []),
+    ],
+)
+def test_what_a_finished_old_side_still_takes_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, phase: Phase, open_side: str, ways: list[str]
+) -> None:
+    """It passed a fence and is never carried across: a play that waited for it came to no verdict."""
+    monkeypatch.setattr(
+        course.Course, "_record", lambda self: SimpleNamespace(phase=phase, open_side=open_side)
+    )
+    asked: list[object] = []
+    monkeypatch.setattr(wiring, "source_position", asked.append)
+    monkeypatch.setattr(course, "_reached", lambda settings, goal: True)
+    sides: Any = SimpleNamespace(there=SimpleNamespace(settings="there"), back="back")
+    nobody: Any = None
+    played = course.Course(
+        sides,
+        nobody,
+        nobody,
+        nobody,
+        DOCUMENT,
+        lambda: 0,
+        lambda: True,
+        CutOver(1, (Step("start"),)),
+        halted="",
+    )
+    played.drain()
+    assert asked == ways
+    assert played.drained
 
 
 @pytest.mark.parametrize("broken", OF_CUT_OVERS, ids=lambda broken: broken.name)
