@@ -105,7 +105,7 @@ class Client:
         if self._connection is None:
             self._connection = side.database.connect()
         cursor = self._connection.cursor()
-        before = self._agreed(cursor, wanted)
+        before = self._agreed(cursor)
         rows = self._moved(cursor, before, self._ladder.rungs[self._side][wanted])
         self._unknown = wanted
         self._connection.commit()
@@ -130,24 +130,27 @@ class Client:
         }
         return side.rows.moved(cursor, before, goal) or side.rows.touched(cursor, before)
 
-    def _agreed(self, cursor: Cursor, wanted: int) -> Rows:
+    def _agreed(self, cursor: Cursor) -> Rows:
         """The client's rows as they are here. What was acknowledged and isn't there is lost, if the side is open:
-        one that isn't yet may not have it."""
-        for attempt in range(2):
-            actual = self._read(cursor, self._side)
-            known = [self._rung, *([self._unknown] if self._unknown is not None else [])]
-            found = [self._unlike(self._side, actual, rung) for rung in known]
-            if not all(found):
-                if self._unknown is not None and not found[-1] and found[0]:
-                    self._rung, self._unknown = self._unknown, None
-                return actual
-            if attempt == 0:  # is it open? then a second look counts
-                assert self._connection is not None
-                self._moved(cursor, actual, self._ladder.rungs[self._side][wanted])
-                self._connection.rollback()
-        with self._lock:
-            self._log.lost += found[0]
+        one that isn't yet may show an old state."""
+        actual = self._read(cursor, self._side)
+        if not self._unlike(self._side, actual, self._rung):
+            return actual
+        self._tried(cursor, actual)
+        actual = self._read(cursor, self._side)
+        lost = self._unlike(self._side, actual, self._rung)
+        if lost and self._unknown is not None and not self._unlike(self._side, actual, self._unknown):
+            self._rung, self._unknown = self._unknown, None
+        elif lost:
+            with self._lock:
+                self._log.lost += lost
         return actual
+
+    def _tried(self, cursor: Cursor, actual: Rows) -> None:
+        """Writes something, and takes it back. Raises a driver's error where the side isn't open."""
+        assert self._connection is not None
+        self._moved(cursor, actual, max(self._ladder.rungs[self._side], key=len))
+        self._connection.rollback()
 
     def _read(self, cursor: Cursor, side: str) -> Rows:
         actual: Rows = {}
