@@ -42,6 +42,9 @@ CORRECTED_MAPPING = (
 """The end of each remedy by which a mapping is corrected after rows may have been applied."""
 _DOCUMENT = re.compile(r"docs/((?:[a-z-]+/)*)([a-z-]+)\.md")
 
+_TAB = re.compile(r" *\t+")
+"""Tabs by which a library sets off a second line, which is none any more."""
+
 
 def readable(remedy: str) -> str:
     """A remedy that names, for each document it refers to, the command that prints it, wherever we were
@@ -79,7 +82,8 @@ class MigratorError(Exception):
 
         Several places are a line each below ``where``.
         """
-        rest = (("where", self.where), ("cause", self.cause), ("remedy", readable(self.remedy)))
+        cause = _TAB.sub(" ", self.cause)
+        rest = (("where", self.where), ("cause", cause), ("remedy", readable(self.remedy)))
         labelled = [f"{label}: {text}" for label, text in rest if text]
         return [self.what, *(line for text in labelled for line in text.replace("\n", "\n  ").split("\n"))]
 

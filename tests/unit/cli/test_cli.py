@@ -16,7 +16,7 @@ from migrator.cli.options import spark_options
 from migrator.cli.run.run import refuse_unaccepted, summary
 from migrator.cli.status.words import last_change
 from migrator.config.project import load
-from migrator.errors import MappingError
+from migrator.errors import MappingError, MigratorError
 from migrator.model.requests.request import RequestBook, Scope
 from migrator.model.table import TableId
 from migrator.run.progress import Progress
@@ -260,3 +260,9 @@ def test_bounds_that_bound_nothing_are_refused(words: list[str], said: str) -> N
     """Whatever is waited for until NaN seconds have passed is waited for without an end."""
     done = CliRunner().invoke(cli, words)
     assert (done.exit_code, said in done.output) == (2, True), done.output
+
+
+def test_a_librarys_second_line_leaves_no_gap_in_a_message() -> None:
+    error = MigratorError("the target can't be reached", cause="Connection refused \tIs the server running?")
+    assert error.lines()[1] == "cause: Connection refused Is the server running?"
+    assert "\t" not in str(error)
