@@ -52,7 +52,8 @@ def test_commands_run_in_a_folder_of_hostile_files(tool: Installed, tmp_path: Pa
         (tmp_path / f"{name}.py").write_text("raise RuntimeError('a file of the folder was imported')\n")
     for command in (["--version"], ["--help"], ["init", "shop"]):
         done = tool.python(*words, *command, folder=tmp_path)
-        assert (done.returncode, done.stderr) == (0, ""), done.stdout
+        said = [line for line in done.stderr.splitlines() if not line.endswith(" init: starting")]
+        assert (done.returncode, said) == (0, []), done.stdout
     assert "from dbmigrator import Mapping" in (tmp_path / "shop" / "mapping.py").read_text()
     check = tool.python(*words, "check", "--config", "shop/migration.toml", folder=tmp_path)
     assert check.returncode == 2
