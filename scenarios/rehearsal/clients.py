@@ -143,7 +143,7 @@ class Client:
             self._rung, self._unknown = self._unknown, None
         elif lost:
             with self._lock:
-                self._log.lost += lost
+                self._log.lost += [f"{one}, as the client went on there" for one in lost]
         return actual
 
     def _tried(self, cursor: Cursor, actual: Rows) -> None:

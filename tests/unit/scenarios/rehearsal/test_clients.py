@@ -77,7 +77,7 @@ def test_a_closed_side_that_shows_nothing_has_lost_nothing() -> None:
     assert (one._rung, log.lost) == (1, [])
     one, log = client(Stand({}, is_open=True), rung=1, up=False)
     one._step()
-    assert log.lost == ["old side, t 1: it must be (1, a), it is absent"]
+    assert log.lost == ["old side, t 1: it must be (1, a), it is absent, as the client went on there"]
 
 
 def test_a_closed_side_says_nothing_about_a_commit_without_an_answer() -> None:
