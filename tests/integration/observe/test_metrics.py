@@ -46,6 +46,7 @@ def test_each_panel_has_lines_of_a_real_run(
         watched = Watched(project, folder)
         with watched.prometheus, watched.running():
             watched.await_value('migrator_phase{phase="streaming"}', 1)
+            watched.await_value("migrator_lag_seconds", 0)  # what is captured may not be applied yet
             assert project.command("verify", "--wait", "20") == 0
             writers.start()
             assert not set(EMPTY_HERE) - {title for title, _ in questions()}
