@@ -157,7 +157,9 @@ def flag(number: Value) -> Column:
     """A boolean from an integer flag: 0 false, 1 true. Others fail; ``c != 0`` is how to allow them."""
     column = as_column(number)
     known = column.isin(0, 1)
-    exact = F.when(F.typeof(column).rlike(_ROUNDED_WHEN_COMPARED), (column % 1 == 0) & known).otherwise(known)
+    exact = F.when(F.typeof(column).rlike(_ROUNDED_WHEN_COMPARED), no_rest(column % 1) & known).otherwise(
+        known
+    )
     return checked(column, exact, column == 1, "boolean", "is no flag (0 or 1)")
 
 
@@ -167,7 +169,7 @@ def cents(amount: Value) -> Column:
     rounded = column.cast("decimal(20,2)")
     # A comparison with a text is made between doubles.
     exact = (
-        F.when(F.typeof(column).rlike(_ROUNDED_WHEN_COMPARED), column % F.lit(Decimal("0.01")) == 0)
+        F.when(F.typeof(column).rlike(_ROUNDED_WHEN_COMPARED), no_rest(column % F.lit(Decimal("0.01"))))
         .when(F.typeof(column) == "string", column.cast("string").rlike(_CENTS_IN_TEXT))
         .otherwise(rounded == column)
     )
@@ -281,7 +283,12 @@ def whole(value: Value, spark_type: str) -> Column:
 def _is_whole(number: Column) -> Column:
     """Tells whether a number has no fraction, or a text is one of that kind: its rest would be that of a double."""
     in_text = F.typeof(number) == "string"
-    return F.when(in_text, number.cast("string").rlike(_WHOLE_IN_TEXT)).otherwise(number % 1 == 0)
+    return F.when(in_text, number.cast("string").rlike(_WHOLE_IN_TEXT)).otherwise(no_rest(number % 1))
+
+
+def no_rest(rest: Column) -> Column:
+    """True for 0 alone: beside a number of another type the last of 38 digits behind the point is rounded."""
+    return (rest == 0) & (rest == -rest)
 
 
 def as_column(value: Value) -> Column:

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from migrator.errors import MappingError
 from transforms.collations import weights
-from transforms.columns import Value, as_column, checked, lower_ascii, whole
+from transforms.columns import Value, as_column, checked, lower_ascii, no_rest, whole
 from transforms.json_values import json_value
 
 __all__ = [
@@ -133,7 +133,7 @@ def epoch(number: Value, unit: Literal["seconds", "milliseconds", "microseconds"
     if unit != "seconds":
         return F.call_function(_EPOCHS[unit], whole(column, "bigint"))
     floating = F.typeof(column).isin("float", "double")
-    valid = F.when(floating, column % 1 == 0).otherwise(column % F.lit(Decimal("0.000001")) == 0)
+    valid = F.when(floating, column % 1 == 0).otherwise(no_rest(column % F.lit(Decimal("0.000001"))))
     return checked(column, valid, F.timestamp_seconds(column), "timestamp", "is no exact number of seconds")
 
 

@@ -108,6 +108,30 @@ def test_only_decimals_that_exist_can_be_asked_of_a_ratio() -> None:
             C.ratio("a", "b", digits)
 
 
+LAST_DIGIT = {
+    "cents": lambda: C.cents("m"),
+    "flag": lambda: C.flag("m"),
+    "from_parts": lambda: C.from_parts(F.lit(2024), F.lit(1), F.lit(1), "m"),
+    "ratio": lambda: C.ratio("m", F.lit(2), 6),
+    "epoch": lambda: R.epoch("m"),
+}
+
+
+@pytest.mark.parametrize("name", LAST_DIGIT)
+@pytest.mark.parametrize("value", [Decimal("1E-38"), Decimal("-4E-38"), Decimal("5E-38")])
+def test_the_last_of_38_digits_is_heeded(spark: SparkSession, name: str, value: Decimal) -> None:
+    """Compared with 0 as it is, up to four of it are rounded away. The control: nothing of it is right."""
+    one = LAST_DIGIT[name]()
+    assert "is no " in failure(spark, "m decimal(38,38)", value, one)
+    assert values(spark, "m decimal(38,38)", [(Decimal(0),)], one) != []
+
+
+def test_without_the_second_comparison_the_last_digit_would_be_rounded(spark: SparkSession) -> None:
+    rest = F.col("m") % F.lit(1)
+    found = values(spark, "m decimal(38,38)", [(Decimal("1E-38"),)], rest == 0, C.no_rest(rest))
+    assert found == [(True, False)]
+
+
 def test_cents_and_flags_are_exact(spark: SparkSession) -> None:
     amounts = [Decimal(n).scaleb(-2) for n in (*LONG, 0, -1, 2**53 + 1)]
     amounts += [Decimal(RNG.randint(*LONG)).scaleb(-2) for _ in range(100)]

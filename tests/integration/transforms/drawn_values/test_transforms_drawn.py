@@ -31,7 +31,7 @@ from transforms import representations as R
 pytestmark = pytest.mark.spark
 
 CASES = {**NUMBERS, **TEXTS, **BYTES, **MOMENTS, **JSON}
-NO_FUNCTIONS_OF_VALUES = {"as_column", "checked", "whole", "weights"}
+NO_FUNCTIONS_OF_VALUES = {"as_column", "checked", "no_rest", "whole", "weights"}
 """What the library itself is written with."""
 FEW = 60
 ALONE = {FEW: 4, MANY: 60}
