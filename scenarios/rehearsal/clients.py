@@ -13,12 +13,12 @@ import pymysql
 
 from migrator.errors import ConnectionFailed, MigratorError
 from scenarios.database import Connection, Cursor, Database
-from scenarios.rehearsal.ladder import Ladder, Rows, SideRows
+from scenarios.rehearsal.ladder import Ladder, RowGone, Rows, SideRows
 
 _NAP_S = 0.03
 _REFUSED_NAP_S = 0.05
 _STUCK_S = 90.0
-_ERRORS = (psycopg.Error, pymysql.err.MySQLError, ConnectionFailed)
+_ERRORS = (psycopg.Error, pymysql.err.MySQLError, ConnectionFailed, RowGone)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from migrator.errors import MigratorError
 from scenarios.database import Cursor
 from scenarios.rehearsal.tables import Table, in_order
 
@@ -18,6 +19,10 @@ Place = tuple[str, tuple[object, ...]]
 """A table, and the values of the key of a row."""
 Rows = dict[Place, tuple[object, ...]]
 """Rows by their places, all written columns in the table's order."""
+
+
+class RowGone(MigratorError):
+    """A row isn't there any more: the side isn't open, or has lost it."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +68,14 @@ class SideRows:
         )
 
     def moved(self, cursor: Cursor, before: Rows, after: Rows) -> int:
-        """Writes what leads from some rows to others; the number of rows written."""
+        """Writes what leads from some rows to others; the number of rows written. Raises ``RowGone``."""
         order = in_order(self.tables, {place[0] for place in (*before, *after)})
         rank = {table: number for number, table in enumerate(order)}
         gone = sorted((place for place in before if place not in after), key=lambda place: -rank[place[0]])
         come = sorted((place for place in after if place not in before), key=lambda place: rank[place[0]])
         kept = [place for place in after if place in before and before[place] != after[place]]
+        for place in (*gone, *kept):
+            self._hold(cursor, place)
         for place in gone:
             cursor.execute(f"DELETE FROM {self._q(place[0])} WHERE {self._is(place[0])}", place[1])
         for place in come:
@@ -84,12 +91,19 @@ class SideRows:
         return len(gone) + len(come) + len(kept)
 
     def touched(self, cursor: Cursor, rows: Rows) -> int:
-        """Writes a row as it is; 0 where there is none. A fence refuses that as any other write."""
+        """Writes a row as it is; 0 where there is none. Raises ``RowGone``. A fence refuses it as any other write."""
         for place in rows:
+            self._hold(cursor, place)
             as_it_is = " = ".join([self._q(self.keys[place[0]][0])] * 2)
             cursor.execute(f"UPDATE {self._q(place[0])} SET {as_it_is} WHERE {self._is(place[0])}", place[1])
             return 1
         return 0
+
+    def _hold(self, cursor: Cursor, place: Place) -> None:
+        """Locks a row. A fence that refuses rows doesn't refuse a statement that meets none."""
+        cursor.execute(f"SELECT 1 FROM {self._q(place[0])} WHERE {self._is(place[0])} FOR UPDATE", place[1])
+        if not cursor.fetchall():
+            raise RowGone("a stream has removed the row since it was read", where=f"{place[0]} {place[1]}")
 
     def _insert(self, cursor: Cursor, table: str, row: Sequence[object]) -> None:
         columns = self.tables[table].written()

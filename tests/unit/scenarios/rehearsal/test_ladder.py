@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from scenarios.rehearsal.ladder import Ladder, Rows, SideRows, changes
+import pytest
+
+from scenarios.rehearsal.ladder import Ladder, RowGone, Rows, SideRows, changes
 from scenarios.rehearsal.tables import Column, ForeignKey, Table
 
 PERSON = Table(
@@ -26,18 +29,20 @@ ROWS = SideRows(
 
 
 class Written:
-    """A cursor that keeps its statements."""
+    """A cursor that keeps its statements but for locks; ``there``: whether it finds the rows to lock."""
 
     rowcount = 1
 
-    def __init__(self) -> None:
+    def __init__(self, *, there: bool = True) -> None:
         self.statements: list[str] = []
+        self._there = there
 
     def execute(self, statement: Any, parameters: Any = None, /) -> Any:
-        self.statements.append(f"{statement} {list(parameters or [])}")
+        if not statement.endswith(" FOR UPDATE"):
+            self.statements.append(f"{statement} {list(parameters or [])}")
 
     def fetchall(self) -> Any:
-        return []
+        return [(1,)] if self._there else []
 
     def close(self) -> None:
         return None
@@ -86,3 +91,19 @@ def test_rows_of_several_clients_are_left_out() -> None:
     ladder.add({}, {("total", ("1",)): ("1", "5"), ("person", ("2",)): ("2", "x")})
     ladder.without("new", {("total", ("1",))})
     assert ladder.places("new") == {"person": [("2",)]}
+
+
+def test_a_statement_that_would_meet_no_row_is_not_taken_for_a_write() -> None:
+    """No trigger of a fence fires for it: a side that a stream still changes would look open."""
+    row: Rows = {("person", ("2",)): ("2", "x")}
+    steps: tuple[Callable[[Written], int], ...] = (
+        lambda cursor: ROWS.moved(cursor, row, {("person", ("2",)): ("2", "y")}),
+        lambda cursor: ROWS.moved(cursor, row, {}),
+        lambda cursor: ROWS.touched(cursor, row),
+    )
+    for step in steps:
+        step(there := Written())
+        assert len(there.statements) == 1
+        with pytest.raises(RowGone):
+            step(gone := Written(there=False))
+        assert gone.statements == []
