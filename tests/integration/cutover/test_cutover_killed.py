@@ -15,6 +15,8 @@ from tests.integration.waiting import await_true
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.long]
 
+PATIENCE_S = 400
+"""Seconds: before a switch begins, Spark starts to compare what has changed; on a busy machine that takes minutes."""
 STEPS = ("begun", *(f"{phase}{end}" for phase in SWITCH for end in ("", "_done")))
 HOOKED = """
 [cutover]
@@ -33,9 +35,9 @@ def killed(project: TwoWay, step: str, wanted: str) -> None:
     with leading(project, crash_at=f"cutover.{step}") as process:
         ready(project)
         project.command("cutover", wanted, "--wait", "0.1")
-        process.wait(120)
+        process.wait(PATIENCE_S)
     with leading(project):
-        await_true(lambda: settled(project), "the cut-over came to an end", 150)
+        await_true(lambda: settled(project), "the cut-over came to an end", PATIENCE_S)
 
 
 @pytest.mark.parametrize("engine", ["pg-pg", "maria-pg"])
@@ -51,7 +53,7 @@ def test_killed_at_every_step_one_side_is_open_in_the_end(
             assert open_side(project) is side
             clients.write_for(0.5)
     with leading(project):
-        await_true(lambda: project.differing("spending") == {}, "both sides are equal", 120)
+        await_true(lambda: project.differing("spending") == {}, "both sides are equal", PATIENCE_S)
     clients.check()
 
 
@@ -74,12 +76,12 @@ def test_killed_while_it_finishes_the_new_side_stays_open(
     project = begun("pg-pg", request, tmp_path, HOOKED)
     with leading(project):
         ready(project)
-        assert project.command("cutover", "start", "--wait", "60") == 0
+        assert project.command("cutover", "start", "--wait", str(PATIENCE_S)) == 0
     with leading(project, crash_at=f"cutover.{step}") as process:
         project.command("cutover", "finish", "--wait", "0.1")
-        process.wait(120)
+        process.wait(PATIENCE_S)
     with leading(project):
-        await_true(lambda: record_of(project).phase is Phase.FINISHED, "it is finished", 150)
+        await_true(lambda: record_of(project).phase is Phase.FINISHED, "it is finished", PATIENCE_S)
     as_application(project.new).execute("UPDATE person SET full_name = 'yes' WHERE person_id = 1")
     with pytest.raises(Exception, match="handed over: write to"):
         as_application(project.old).execute("UPDATE customer SET name = 'no' WHERE customer_id = 1")
