@@ -352,6 +352,7 @@ class Migration:
         parts.kept.begin()
         announced = replace(parts, spark=self._announcing(parts.spark))
         schemas, targets, found = plans(announced, parts.kept)
+        announced.spark()  # also where all plans were kept: a stop that comes meanwhile is looked for behind it
         return with_needed(parts.spark, schemas, found.values()), targets, found
 
     def _agreed(self, epoch: int) -> tuple[Ledger, EventLog, Checkpoint | None]:
