@@ -169,6 +169,7 @@ def test_a_table_that_is_gone_stops_though_nothing_is_written_to_it(
     old_pg: Database, monkeypatch: pytest.MonkeyPatch, ddl: str
 ) -> None:
     monkeypatch.setattr("migrator.adapters.sources.postgres.log.log_reader._LOOK_EVERY_S", 0.2)
+    monkeypatch.setattr("migrator.adapters.sources.postgres.log.log_reader._BACK_S", 1.0)
     table(old_pg)
     old_pg.execute("CREATE SCHEMA aside")
     source = source_of(old_pg)
