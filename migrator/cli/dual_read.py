@@ -13,8 +13,8 @@ from migrator.config import project as configuration
 from migrator.config.engines import ENGINES
 from migrator.wiring.gates.judge import sides
 from migrator.wiring.gates.reads import keep_reads
+from verify.dual_read.log_files import FORMATS
 from verify.dual_read.queries import load_queries
-from verify.dual_read.query_log import FORMATS
 from verify.dual_read.report import text_report, write_reports
 from verify.dual_read.runner import CapturedLog, Plan
 from verify.dual_read.runner import run as compare

@@ -19,6 +19,8 @@ _COMMENT = re.compile(r"--|#|/\*(?!M?!)")
 _TO_THE_LINES_END = re.compile(r"[^\n]*")
 _PLAIN_TEXT = re.compile(r"'(?:[^']|'')*'", re.DOTALL)
 """A text of PostgreSQL: a backslash is a backslash, but behind ``E``."""
+_BOUND = re.compile(r"\$\d+")
+"""The place of a parameter of PostgreSQL."""
 _COPY = re.compile(r"COPY\s.*\sFROM\s+stdin\b", re.IGNORECASE | re.DOTALL)
 _SILENT = ("\\restrict", "\\unrestrict")
 _LEFT_OUT = (
@@ -88,13 +90,13 @@ def script(text: str, kind: str, file: str) -> Script:
     kept, left = [], dict[str, int]()
     for one in _statements(text, kind, file):
         why = next(
-            (why for pattern, why in _LEFT_OUT if re.match(pattern, _bare(one.text), re.IGNORECASE)), ""
+            (why for pattern, why in _LEFT_OUT if re.match(pattern, bare(one.text), re.IGNORECASE)), ""
         )
         if why:
             left[why] = left.get(why, 0) + 1
-        elif _bare(one.text):
+        elif bare(one.text):
             kept.append(one)
-    if not any(re.match(r"CREATE\s", _bare(one.text), re.IGNORECASE) for one in kept):
+    if not any(re.match(r"CREATE\s", bare(one.text), re.IGNORECASE) for one in kept):
         raise ConfigError(
             "the file makes no table",
             where=file,
@@ -104,7 +106,26 @@ def script(text: str, kind: str, file: str) -> Script:
     return Script(tuple(kept), tuple(left.items()))
 
 
-def _bare(text: str) -> str:
+def split(text: str, kind: str, where: str) -> list[str]:
+    """The statements of a text that a client sent at once, for a server of that kind.
+
+    Raises ``ConfigError`` naming ``where`` for a text that isn't whole.
+    """
+    return [one.text for one in _statements(text, kind, where) if bare(one.text)]
+
+
+def tokens(text: str, kind: str) -> Iterator[str]:
+    """The pieces that a statement consists of, in order: texts, names, comments, ``$1``, words, single characters."""
+    place, before = 0, list[str]()
+    while place < len(text):
+        bound = _BOUND.match(text, place) if kind == "postgresql" else None
+        token = bound[0] if bound else _token(text, place, before, kind == "postgresql")
+        before = [token]
+        place += len(token)
+        yield token
+
+
+def bare(text: str) -> str:
     """A statement without comments; what a MySQL-like server runs of them is a part of it."""
     found = _HINT.sub(lambda hint: hint["inside"], text)
     return re.sub(r"\A(\s*(--[^\n]*(\n|\Z)|/\*.*?\*/))*\s*", "", found, flags=re.DOTALL).strip()
@@ -137,7 +158,7 @@ def _statements(text: str, kind: str, file: str) -> Iterator[Statement]:
         place += len(token)
         if token == ";" and end == ";" and not _in_body(pieces, postgres):
             statement, rows = "".join(pieces).strip(), None
-            if _COPY.match(_bare(statement)):
+            if _COPY.match(bare(statement)):
                 rows, place = _copied(text, place, file, begun)
             if begun:
                 yield Statement(begun, statement, rows)

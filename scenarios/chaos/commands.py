@@ -13,7 +13,7 @@ from migrator.errors import ConfigError
 from scenarios.chaos import given_rows, play
 from scenarios.chaos import hazards as hazard_names
 from scenarios.chaos.stage import Old
-from scenarios.chaos.writes import weights as weight_files
+from scenarios.chaos.writes import counted
 from scenarios.play.run_result import RunResult
 from scenarios.rehearsal import copied
 from scenarios.report import write
@@ -48,7 +48,8 @@ def run_project(
     minutes: float | None,
     changes: int,
     clients: int,
-    weights: Path | None,
+    weights: str | None,
+    query_log: Path | None,
 ) -> int:
     """Makes the runs that are asked for and writes their report; the exit code. Raises ``MigratorError``."""
     names = [name for one in hazards for name in one.split(",") if name]
@@ -58,7 +59,13 @@ def run_project(
             where=f"--profile {profile}, --hazard {','.join(names)}",
             remedy="give one of them",
         )
-    base = order_of(project, old_schema, sample, rows, weights)
+    if query_log is not None and weights is not None:
+        raise ConfigError(
+            "a query log says itself what is written",
+            where=f"--query-log {query_log}, --weights {weights}",
+            remedy="leave one of them out",
+        )
+    base = replace(order_of(project, old_schema, sample, rows, weights), query_log=query_log)
     engine = copied.wanted(base.config).kind("old")
     runs = hazard_names.profile(profile, engine) if profile else [names]
     orders = [
@@ -82,7 +89,7 @@ def run_project(
 
 
 def order_of(
-    project: Path, old_schema: str | None, sample: Path | None, rows: int, weights_file: Path | None
+    project: Path, old_schema: str | None, sample: Path | None, rows: int, weights: str | None
 ) -> play.Order:
     """A run of a project without hazards. Raises ``ConfigError``."""
     if not old_schema:
@@ -92,6 +99,7 @@ def order_of(
             remedy="name a SQL file (`pg_dump -s`, `mysqldump --no-data`), a folder of revisions, or an address",
         )
     config = project if project.suffix == ".toml" else project / "migration.toml"
-    drawn = weight_files.load(weights_file) if weights_file is not None else weight_files.Weights()
-    old = Old(old_schema, given_rows.files(sample), rows)
-    return play.Order(config, old, weights=drawn)
+    order = play.Order(config, Old(old_schema, given_rows.files(sample), rows))
+    if weights is None:
+        return order
+    return replace(order, weights=counted.weights(weights, copied.wanted(config).kind("old")))

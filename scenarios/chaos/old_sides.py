@@ -6,17 +6,16 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from sqlalchemy import URL
 
 from migrator.embedded.postgres import postgres_installation
 from migrator.errors import ConfigError
 from migrator.schema import Manner, upgrade_user_target
+from scenarios.chaos.addresses import addressed, is_address
 from scenarios.database import Database
 from scenarios.rehearsal import sides
 
-_KINDS = {"postgresql": "postgresql", "postgres": "postgresql", "mysql": "mysql", "mariadb": "mariadb"}
 _REMEDY = "name a SQL file, a folder of Alembic revisions, or an address like postgresql://user@host/database"
 _DRIVERS = {"postgresql": "postgresql+psycopg", "mariadb": "mysql+pymysql", "mysql": "mysql+pymysql"}
 
@@ -31,7 +30,7 @@ def loaded(old: Database, origin: str, folder: Path) -> None:
 
     Raises ``ConfigError`` for what can't be used, ``MigratorError`` where revisions fail.
     """
-    if "://" in origin:
+    if is_address(origin):
         file = folder / "old-structure.sql"
         file.write_text(_structure(old, origin))
     else:
@@ -53,36 +52,31 @@ def _revised(old: Database, folder: Path) -> None:
 
 def _structure(old: Database, address: str) -> str:
     """The structure of a database as SQL; its rows are not read. Raises ``ConfigError`` with the program's words."""
-    found = urlsplit(address)
-    kind = _KINDS.get(found.scheme)
-    if kind is None or (kind == "postgresql") is not (old.kind == "postgresql"):
-        raise ConfigError(
-            "the old schema can't be read from this address",
-            where=f"{found.scheme}://{found.hostname or ''}{found.path}",
-            cause=f"the project's source is {old.kind}",
-            remedy=_REMEDY,
-        )
-    user, host = unquote(found.username or ""), found.hostname or "localhost"
-    name, port = unquote(found.path.lstrip("/")), str(found.port or (5432 if kind == "postgresql" else 3306))
-    if kind == "postgresql":
+    found = addressed(address, old.kind, "the old schema", _REMEDY)
+    name, port, login = (
+        found.database,
+        str(found.port),
+        ["-U" if old.kind == "postgresql" else "-u", found.user],
+    )
+    login = login if found.user else []
+    if found.kind == "postgresql":
         program = str(postgres_installation() / "bin" / "pg_dump")  # newer than any server that it is for
-        command = [program, "--schema-only", "--no-owner", "--no-privileges", "-h", host, "-p", port]
-        command += ["-U", user, name] if user else [name]
+        command = [program, "--schema-only", "--no-owner", "--no-privileges", "-h", found.host, "-p", port]
         variable = "PGPASSWORD"
     else:
         program = shutil.which("mariadb-dump") or shutil.which("mysqldump") or "mysqldump"
-        command = [program, "--no-data", "--routines", "--skip-lock-tables", "-h", host, "-P", port]
-        command += ["-u", user, name] if user else [name]
+        command = [program, "--no-data", "--routines", "--skip-lock-tables", "-h", found.host, "-P", port]
         variable = "MYSQL_PWD"
-    secret = {variable: unquote(found.password)} if found.password else {}
+    command += [*login, name]
+    secret = {variable: found.password} if found.password else {}
     try:
         done = subprocess.run(
             command, env={**os.environ, **secret}, capture_output=True, text=True, check=False
         )
     except OSError as error:
-        raise _refused(host, name, f"{program}: {error.strerror}") from error
+        raise _refused(found.host, name, f"{program}: {error.strerror}") from error
     if done.returncode:
-        raise _refused(host, name, done.stderr.strip())
+        raise _refused(found.host, name, done.stderr.strip())
     return done.stdout
 
 

@@ -60,8 +60,14 @@ _OPTIONS = (
     ),
     click.option(
         "--weights",
+        metavar="FILE|ADDRESS",
+        help="How often each kind of transaction, table and awkward value comes: a TOML file; or the address of a"
+        " database, whose counters of row changes say it.",
+    ),
+    click.option(
+        "--query-log",
         type=click.Path(path_type=Path, dir_okay=False),
-        help="TOML file: how often each kind of transaction, table and awkward value comes.",
+        help="The clients do again what this log tells: the general log of MySQL or MariaDB, PostgreSQL's csvlog.",
     ),
 )
 

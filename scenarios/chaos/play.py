@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,9 +16,13 @@ from scenarios.chaos import stage as staging
 from scenarios.chaos.hazards import chosen
 from scenarios.chaos.judge import Facts, judged, looked_at
 from scenarios.chaos.mapped import Mapped
+from scenarios.chaos.query_log import recording as query_logs
+from scenarios.chaos.query_log.player import Player
+from scenarios.chaos.query_log.recording import Recording
 from scenarios.chaos.shadow import Shadow
 from scenarios.chaos.snapshots import Snapshots
 from scenarios.chaos.stage import Old, Stage
+from scenarios.chaos.writes.clients import Clients
 from scenarios.chaos.writes.plain_rows import MOST, plain_rows
 from scenarios.chaos.writes.rows_known import shared_out
 from scenarios.chaos.writes.stream import Stream
@@ -56,6 +60,7 @@ class Order:
         rate_per_s: row changes per second over all clients.
         seed: of writers, faults and snapshots.
         weights: of the writers.
+        query_log: a captured log that the clients do again, until its end; None where they draw what they write.
         compared: how many snapshots are compared at most.
         compare_s: how long comparing may take, in seconds.
         out: folder of bundles.
@@ -70,6 +75,7 @@ class Order:
     rate_per_s: float = 100.0
     seed: int = 1
     weights: Weights = field(default_factory=Weights)
+    query_log: Path | None = None
     compared: int = 60
     compare_s: float = 120.0
     out: Path = Path(".scenarios")
@@ -84,6 +90,9 @@ def run(order: Order, say: Callable[[str], None] = lambda _: None) -> RunResult:
     """
     project = copied.wanted(order.config)
     engine = project.kind("old")
+    recording = None
+    if order.query_log is not None:
+        recording = query_logs.read(order.query_log, engine, project.text("source", "database"))
     scenario = replace(
         chosen(order.under, engine),
         workload=WorkloadSpec("project", 0, order.clients, order.changes, order.rate_per_s),
@@ -97,27 +106,29 @@ def run(order: Order, say: Callable[[str], None] = lambda _: None) -> RunResult:
         for note in stage.notes:
             say(note)
         findings.versions = bundle.versions(stage.source.direct, stage.target.direct)
-        _Play(stack, stage, _Task(order, scenario, folder, say), findings).play()
+        _Play(stack, stage, _Task(order, scenario, folder, say, recording), findings).play()
 
     return played(Run(scenario, engine, order.seed, folder, _command(order)), play)
 
 
 def _command(order: Order) -> str:
     under = f" --hazard {','.join(order.under)}" if order.under else ""
+    log = f" --query-log {order.query_log}" if order.query_log is not None else ""
     return (
-        f"migrator scenario run --project {order.config.parent} --old-schema {order.old.schema}{under}"
+        f"migrator scenario run --project {order.config.parent} --old-schema {order.old.schema}{under}{log}"
         f" --changes {order.changes} --seed {order.seed}"
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """The order, its hazards in one scenario, the bundle's folder, and who is told what happens."""
+    """The order, its hazards in one scenario, the bundle's folder, who hears what happens, the log to do again."""
 
     order: Order
     scenario: Scenario
     folder: Path
     say: Callable[[str], None]
+    recording: Recording | None
 
 
 class _Play:
@@ -149,8 +160,7 @@ class _Play:
         )
         keyed = [name for name, table in stage.tables.items() if table.key]
         self._log = ROW_RECORDERS[stage.source.direct.kind](stage.source.direct, keyed, clock)
-        self._streams = self._drawn()
-        self._writers = Writers(staging.application(stage), self._streams, order.seed, order.rate_per_s)
+        self._writers = self._clients(task.recording, keyed)
         self._plan = FaultPlan(
             task.scenario.faults,
             world,
@@ -220,7 +230,7 @@ class _Play:
             replay_differs=differs,
             targets=[target.name for target in self._mapped.targets],
             silent=[planned.spec.do for planned in self._plan.faults if not planned.fired],
-            left_out={name: why for stream in self._streams for name, why in stream.why.items()},
+            left_out=self._writers.left_out(),
         )
 
     def _counts(self, report: WriterReport) -> dict[str, int]:
@@ -234,6 +244,7 @@ class _Play:
             "faults fired": fired,
             SILENT: len(self._plan.faults) - fired,
             "processes": self._pipeline.starts,
+            **self._writers.counts(),
         }
 
     def _keep(self) -> None:
@@ -244,14 +255,17 @@ class _Play:
         (self._folder / CHANGES).write_text("\n".join([*lines, ""]))
         (self._folder / bundle.FAULTS).write_text(json.dumps(self._plan.table().to_pylist()) + "\n")
 
-    def _drawn(self) -> list[Stream]:
-        order, tables = self._order, self._stage.tables
-        old = self._stage.source.direct
+    def _clients(self, recording: Recording | None, keyed: Sequence[str]) -> Clients:
+        order, tables, old = self._order, self._stage.tables, self._stage.source.direct
+        application = staging.application(self._stage)
+        if recording is not None:
+            return Player(application, recording, order.clients, keyed, order.rate_per_s)
         rows = {name: plain_rows(old, table, MOST) for name, table in tables.items()}
         known = shared_out(tables, rows, order.clients, order.seed)
-        return [
+        streams = [
             Stream(one, client, order.clients, order.seed, order.weights) for client, one in enumerate(known)
         ]
+        return Writers(application, streams, order.seed, order.rate_per_s)
 
     def _environment(self) -> Mapping[str, str]:
         return self._plan.environment()

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from migrator.errors import ConfigError
 from scenarios.chaos import given_rows, play
+from scenarios.chaos.addresses import is_address
 from scenarios.chaos.hazards import chosen
 from scenarios.chaos.incident.incident_file import unpacked
 from scenarios.chaos.incident.replay import Replayed, replay
 from scenarios.chaos.stage import Old
-from scenarios.chaos.writes import weights
+from scenarios.chaos.writes import counted
 from scenarios.play.run_result import RunResult
 from scenarios.rehearsal import copied
 from verify.history import timeline
@@ -59,7 +60,7 @@ class ProjectTest:
             if rows is None
             else self._found(rows)
         )
-        origin = schema if isinstance(schema, str) and "://" in schema else str(self._found(schema))
+        origin = schema if isinstance(schema, str) and is_address(schema) else str(self._found(schema))
         self._old = Old(origin, given_rows.files(found), number)
 
     def run(
@@ -71,6 +72,7 @@ class ProjectTest:
         rate_per_s: float = 100.0,
         seed: int = 1,
         weights_file: str | Path | None = None,
+        query_log: str | Path | None = None,
     ) -> RunResult:
         """Runs the migration under hazards (names of ``migrator scenario run --hazard list``) while clients write.
 
@@ -80,18 +82,23 @@ class ProjectTest:
             clients: how many write.
             rate_per_s: row changes per second over all clients.
             seed: of everything that is drawn.
-            weights_file: TOML file of weights.
+            weights_file: TOML file of weights, or the address of a database whose counters say them.
+            query_log: a captured log whose transactions the clients do again, until its end or that of ``changes``.
 
         Raises ``ConfigError`` for a project, hazard or file that can't be used.
         """
         if self._old is None:
             raise ConfigError("nothing is loaded", remedy='call migration.load("schema.sql") first')
-        chosen(under, copied.wanted(self._config).kind("old"))  # a wrong name costs no server
+        kind = copied.wanted(self._config).kind("old")
+        chosen(under, kind)  # a wrong name costs no server
         order = play.Order(
             self._config, self._old, tuple(under), changes, clients, rate_per_s, seed, out=self._out
         )
         if weights_file is not None:
-            order = replace(order, weights=weights.load(self._found(weights_file)))
+            file = weights_file if is_address(str(weights_file)) else self._found(weights_file)
+            order = replace(order, weights=counted.weights(file, kind))
+        if query_log is not None:
+            order = replace(order, query_log=self._found(query_log))
         self.result = play.run(order)
         self._done(self.result)
         return self.result

@@ -118,7 +118,8 @@ class Act:
             ended = self._supervise()
             if ended is not None:
                 return ended
-            enough = begun is not None and changes >= self._scenario.workload.changes
+            over = self._writers.wait(0)  # clients may have nothing more to write
+            enough = begun is not None and (over or changes >= self._scenario.workload.changes)
             if enough:
                 self._writers.slow_down(_WAITING_RATE_PER_S)
             if enough and self._plan.all_fired() and self._reading():

@@ -22,6 +22,7 @@ _PINNED = (
 )
 _LIBPQ = "libpq's own words: it translates nothing unless its process asks for that"
 _PUNCTUATION = "punctuation and names only; without them the row isn't named, and nothing else is decided"
+_CSVLOG = "csvlog has no code for what it logs; the documents ask for lc_messages in English"
 _OUR_OWN = "a text of ours, or SQL, and no server's message"
 _PYTHON = "words of Python, Spark or Java, which are in English (transforms/on_spark/surroundings.py)"
 
@@ -73,6 +74,10 @@ MATCHES = {
         "'pyspark' in traceback.extract_tb(error.__traceback__)[-1].filename": _BY_CODE + _NAMES,
     },
     "transforms/analysis/plan.py": {"(error.getCondition() or '').startswith(unknown)": "Spark's code"},
+    "verify/dual_read/log_files.py": {
+        "_POSTGRES.match(message)": _CSVLOG,
+        "message.startswith('disconnection: ')": _CSVLOG,
+    },
     "verify/dual_read/query_log.py": {"token.text in words": _OUR_OWN},
     "verify/history/story.py": {"line not in said": _OUR_OWN},
     "transforms/on_spark/executors.py": {"_VERSION in str(error)": _PYTHON, "_VERSION in cause": _PYTHON},

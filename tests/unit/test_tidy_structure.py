@@ -202,7 +202,7 @@ NAMES_KINDS = {
     "migrator/wiring/target_engines.py": "adapters of targets",
     "migrator/wiring/fences.py": "adapters of fences",
     "verify/dual_read/engines.py": "what dual reads ask",
-    "verify/dual_read/query_log.py": "formats of query logs",
+    "verify/dual_read/log_files.py": "formats of query logs",
     "verify/readers/engines.py": "the judge's readers",
     "verify/tables/hashed_by_servers/engines.py": "digests that servers compute",
     # the folders of an engine that has two products, which differ here and there

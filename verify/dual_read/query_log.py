@@ -7,15 +7,13 @@ parameters.
 
 from __future__ import annotations
 
-import csv
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
-from migrator.errors import ConfigError
+from verify.dual_read.log_files import BACKSLASH_ESCAPES, Logged
 from verify.dual_read.queries import QueryPair
 
 _TOKEN = re.compile(
@@ -29,84 +27,12 @@ _TOKEN = re.compile(
       | (?P<other>::|<=|>=|<>|!=|\|\||.)""",
     re.VERBOSE | re.DOTALL,
 )
-_MYSQL_LINE = re.compile(
-    r"^(?:\d{4}-\d\d-\d\dT\S+\t|\d{6}\s+\d{1,2}:\d\d:\d\d\t|\t)?\s*\d+ "
-    r"(?P<command>[A-Z][A-Za-z ]*?)(?:\t(?P<text>.*))?$",
-    re.DOTALL,
-)
-_POSTGRES = re.compile(
-    r"^(?:duration: [\d.]+ ms\s+)?(?:statement|execute [^:]*): (?P<text>.*)$", re.DOTALL | re.IGNORECASE
-)
-_DETAIL = re.compile(r"\$(\d+) = (NULL|'(?:[^']|'')*')")
-_MESSAGE, _DETAILS = 13, 14
-"""Columns of csvlog, from 0 (PostgreSQL documentation, "Using CSV-Format Log Output")."""
-
-
-@dataclass(frozen=True, slots=True)
-class Logged:
-    """One statement of a log; ``bound`` holds the values of ``$1``, ``$2``, ... as the log prints them."""
-
-    text: str
-    bound: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class _Token:
     kind: str
     text: str
-
-
-def read_log(file: Path, form: str) -> Iterator[Logged]:
-    """The statements of a log file, in order. Raises ``ConfigError`` where it is none of the format."""
-    try:
-        with file.open(encoding="utf-8", errors="replace", newline="") as lines:
-            yield from _FORMS[form].read(lines)
-    except (OSError, csv.Error) as error:
-        raise ConfigError(
-            f"the query log {file} can't be read",
-            cause=str(error),
-            remedy="give the file of general_log (MySQL, MariaDB) or of log_destination = csvlog (PostgreSQL)",
-        ) from error
-
-
-def _postgres(lines: Iterable[str]) -> Iterator[Logged]:
-    csv.field_size_limit(1 << 24)
-    for row in csv.reader(lines):
-        found = _POSTGRES.match(row[_MESSAGE]) if len(row) > _DETAILS else None
-        if found is None:
-            continue
-        values = {
-            int(n): None if v == "NULL" else v[1:-1].replace("''", "'")
-            for n, v in _DETAIL.findall(row[_DETAILS])
-        }
-        yield Logged(found["text"], tuple(values.get(i) for i in range(1, max(values, default=0) + 1)))
-
-
-def _mysql(lines: Iterable[str]) -> Iterator[Logged]:
-    current: str | None = None
-    for line in lines:
-        found = _MYSQL_LINE.match(line.rstrip("\r\n"))
-        if found is None:
-            current = None if current is None else f"{current}\n{line.rstrip()}"
-            continue
-        if current:
-            yield Logged(current)
-        current = found["text"] if found["command"] in ("Query", "Execute") else None
-    if current:
-        yield Logged(current)
-
-
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """A format of logs: ``read`` takes its lines, ``escapes`` tells whether a backslash escapes in literals."""
-
-    read: Callable[[Iterable[str]], Iterator[Logged]]
-    escapes: bool
-
-
-_FORMS = {"mysql": _Form(_mysql, True), "postgresql": _Form(_postgres, False)}
-FORMATS = tuple(_FORMS)
-"""The general log of MySQL and MariaDB as a file, and PostgreSQL's csvlog."""
 
 
 def tokens(statement: str) -> list[_Token]:
@@ -124,7 +50,7 @@ class Template:
 
     def __init__(self, text: str, form: str):
         self._wanted = tokens(text)
-        self._escapes = _FORMS[form].escapes
+        self._escapes = form in BACKSLASH_ESCAPES
 
     def match(self, logged: Logged) -> dict[str, Any] | None:
         """Returns the parameters of a statement that fits the template; None if it doesn't fit."""

@@ -18,8 +18,9 @@ from sqlalchemy import Engine, text
 from migrator.errors import ConfigError, MigratorError
 from verify.dual_read.callable_side import EngineReads
 from verify.dual_read.engine_side import NewEngine, OldEngine, engine_of
+from verify.dual_read.log_files import read_log
 from verify.dual_read.queries import QueryPair
-from verify.dual_read.query_log import match_log, read_log
+from verify.dual_read.query_log import match_log
 from verify.dual_read.result import DualReadResult, PairResult
 from verify.dual_read.settle import LedgerWatch, settle
 from verify.dual_read.tally import Tally

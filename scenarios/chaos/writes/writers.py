@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from scenarios.chaos.writes.changes import Kind, Transaction
+from scenarios.chaos.writes.clients import NAME, Clients
 from scenarios.chaos.writes.stream import CannotDraw, Stream
 from scenarios.database import Database
 from scenarios.row_writes import RowWrite
 from scenarios.session import RollBack, Session
-from scenarios.workload import Action, Operation, Workload
-
-_NAME = "project"
+from scenarios.workload import Operation
 
 
-class Writers(Workload):
+class Writers(Clients):
     """A workload of streams, one for each client.
 
     Args:
@@ -23,24 +22,16 @@ class Writers(Workload):
         streams: of the clients.
         seed: kept for the report.
         rate_per_s: row changes per second over all clients.
-
-    Attributes:
-        acknowledged: row changes of committed transactions, by table and kind.
-        done: every transaction with its client and its end (``ok``, ``failed``, ...), in the order of their ends.
     """
 
     def __init__(self, database: Database, streams: Sequence[Stream], seed: int, rate_per_s: float):
-        super().__init__(
-            database,
-            [Action(_NAME, 1, self._run)],
-            seed=seed,
-            rate_per_s=rate_per_s,
-            threads=len(streams),
-        )
+        super().__init__(database, len(streams), seed, rate_per_s)
         self._streams = streams
         self._under_way: dict[int, tuple[Transaction, Counter[tuple[str, Kind]]]] = {}
-        self.acknowledged = Counter[tuple[str, Kind]]()
-        self.done: list[tuple[int, Transaction, str]] = []
+
+    def left_out(self) -> Mapping[str, str]:
+        """Tables whose rows were refused, or can't be made up, with the reason."""
+        return {name: why for stream in self._streams for name, why in stream.why.items()}
 
     def _run(self, session: Session) -> None:
         client = session.client - 1
@@ -59,7 +50,7 @@ class Writers(Workload):
 
     def _note(self, operation: Operation, writes: Sequence[RowWrite] = (), bulk_changes: int = 0) -> None:
         super()._note(operation, writes, bulk_changes)
-        found = self._under_way.pop(operation.thread, None) if operation.name == _NAME else None
+        found = self._under_way.pop(operation.thread, None) if operation.name == NAME else None
         if found is None:
             return
         transaction, changed = found
@@ -68,7 +59,4 @@ class Writers(Workload):
             stream.lost()
         else:
             stream.settled(operation.outcome != "failed", operation.cause)
-        with self._lock:
-            self.done.append((operation.thread, transaction, operation.outcome))
-            if operation.outcome == "ok":
-                self.acknowledged += changed
+        self._keep(operation.thread, transaction, operation.outcome, changed)

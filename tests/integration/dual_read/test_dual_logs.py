@@ -14,7 +14,8 @@ from tests.integration.dual_read.test_dual_read import pair
 from tests.integration.judged import settings_of
 from tests.integration.waiting import await_true
 from tests.servers import Database, PostgresServer, embedded_postgres, fresh_database
-from verify.dual_read.query_log import match_log, read_log
+from verify.dual_read.log_files import read_log
+from verify.dual_read.query_log import match_log
 from verify.dual_read.result import DualReadResult
 from verify.dual_read.runner import CapturedLog, Plan, run
 

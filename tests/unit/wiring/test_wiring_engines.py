@@ -7,7 +7,7 @@ from migrator.schema.dialects import DIALECTS
 from migrator.wiring.source_engines import SOURCE_ENGINES
 from migrator.wiring.target_engines import TARGET_ENGINES
 from verify.dual_read.engines import ASKED
-from verify.dual_read.query_log import FORMATS
+from verify.dual_read.log_files import FORMATS
 from verify.readers.engines import JUDGED
 from verify.tables.hashed_by_servers.engines import HASHING
 

@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from migrator.errors import ConfigError
-from scenarios.chaos.writes import weights
+from scenarios.chaos.writes import counted, weights
 from scenarios.chaos.writes.awkward import awkward
 from scenarios.chaos.writes.changes import Change, Transaction, Values, parsed
+from scenarios.chaos.writes.counted import Counted, weighed
 from scenarios.chaos.writes.rows_known import names, shared_out, unique_sets
 from scenarios.chaos.writes.stream import CannotDraw, Stream
 from scenarios.chaos.writes.weights import KINDS, Weights
@@ -234,3 +235,23 @@ def test_statements_quote_names_and_bind_values() -> None:
         .statement("mysql")[0]
         .endswith('"a" = %s AND "b" = %s')
     )
+
+
+def test_weights_follow_what_a_server_has_counted() -> None:
+    found = weighed({"orders": Counted(30, 60, 0), "tag": Counted(10, 0, 0), "country": Counted(0, 0, 0)})
+    assert found.tables == {"orders": pytest.approx(1.8), "tag": pytest.approx(0.2), "country": 0}
+    groups = {
+        "inserted": found.kinds["insert"] + found.kinds["family"],
+        "updated": sum(found.kinds[name] for name in ("update", "hot", "move")),
+        "deleted": found.kinds["delete"] + found.kinds["again"],
+    }
+    assert groups["inserted"] / groups["updated"] == pytest.approx(40 / 60)
+    assert groups["deleted"] == 0
+    assert found.kinds["undone"] == KINDS["undone"]
+    assert found.kinds.keys() == KINDS.keys()
+
+
+@pytest.mark.parametrize("address", ["mysql://me@127.0.0.1:1/shop", "oracle://me@127.0.0.1/shop"])
+def test_weights_of_another_engine_are_refused_by_name(address: str) -> None:
+    with pytest.raises(ConfigError, match="the weights can't be read from this address"):
+        counted.weights(address, "postgresql")

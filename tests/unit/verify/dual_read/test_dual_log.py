@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from migrator.errors import ConfigError
+from verify.dual_read.log_files import Logged, read_log
 from verify.dual_read.queries import QueryPair, pairs_of
-from verify.dual_read.query_log import Logged, Template, match_log, read_log
+from verify.dual_read.query_log import Template, match_log
 
 TEMPLATE = "SELECT name FROM person WHERE id = :id AND name <> :name"
 GENERAL = (
