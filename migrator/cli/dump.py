@@ -11,12 +11,12 @@ from typing import Any
 import click
 
 from migrator.cli.kept import keep, reason_option
-from migrator.cli.options import Amount, config_option
+from migrator.cli.options import Amount, config_option, json_option
 from migrator.config import project as configuration
 from migrator.errors import RequestError
 from migrator.model.limits import LONGEST_PAUSE_S, MOST_CHUNK_ROWS, MOST_WORKERS
 from migrator.model.progress import TableDump
-from migrator.model.requests.request import RequestBook, new_token
+from migrator.model.requests.request import DumpRequest, RequestBook, new_token
 from migrator.model.requests.words import pace_line, request_line
 from migrator.run.commands.dump_order import DumpOrder
 from migrator.wiring import coordination as wiring_coordination
@@ -42,6 +42,7 @@ def dump() -> None:
 )
 @click.option("--where", "predicate", default=None, metavar="SQL", help="Rows that it is true for.")
 @reason_option
+@json_option
 def start(
     config: Path,
     tables: tuple[str, ...],
@@ -51,6 +52,7 @@ def start(
     keys_file: Path | None,
     predicate: str | None,
     reason: str,
+    as_json: bool,
 ) -> None:
     """Ask for another dump of all tables, some tables, or some rows of one table.
 
@@ -65,9 +67,17 @@ def start(
     all_keys = (*keys, *(_lines(keys_file) if keys_file is not None else ()))
     order = DumpOrder(tables, low, high, all_keys, predicate or "")
     settings = replace(configuration.load(config), reason=reason)
-    started = request_line(wiring.start_dump(settings, order).requests[-1], ())
-    click.echo(f"started {started}")
+    request = wiring.start_dump(settings, order).requests[-1]
+    started = request_line(request, ())
+    if as_json:
+        _print_json(request_document(request))
+    else:
+        click.echo(f"started {started}")
     keep(settings, "dump start", started)
+
+
+def _print_json(found: dict[str, Any]) -> None:
+    click.echo(json.dumps(found, default=plain, ensure_ascii=False, indent=2))
 
 
 def _lines(file: Path) -> tuple[str, ...]:
@@ -93,12 +103,16 @@ def _step(name: str, change: Callable[[RequestBook, str], RequestBook], text: st
     @click.command(name, help=text)
     @config_option
     @reason_option
+    @json_option
     @click.argument("request")
-    def command(config: Path, reason: str, request: str) -> None:
+    def command(config: Path, reason: str, as_json: bool, request: str) -> None:
         settings = replace(configuration.load(config), reason=reason)
         book = wiring_coordination.requests(settings).update(lambda old: change(old, request))
         said = request_line(book.request(request), ())
-        click.echo(said)
+        if as_json:
+            _print_json(request_document(book.request(request)))
+        else:
+            click.echo(said)
         keep(settings, f"dump {name}", said)
 
     return command
@@ -175,7 +189,8 @@ def list_requests(config: Path, as_json: bool) -> None:
     help="Share of the time that chunks are read while others work on the source; 1: all. 0: as configured.",
 )
 @reason_option
-def pace(config: Path, reason: str, **options: float | None) -> None:
+@json_option
+def pace(config: Path, reason: str, as_json: bool, **options: float | None) -> None:
     """Show or change how gently chunks are read, by the first dump too; holds from the next chunk on."""
     changes: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     settings = replace(configuration.load(config), reason=reason)
@@ -183,7 +198,10 @@ def pace(config: Path, reason: str, **options: float | None) -> None:
     book = (
         store.update(lambda old: replace(old, pace=replace(old.pace, **changes))) if changes else store.read()
     )
-    click.echo(pace_line(book))
+    if as_json:
+        _print_json(pace_document(book))
+    else:
+        click.echo(pace_line(book))
     if changes:
         keep(settings, "dump pace", pace_line(book))
 
@@ -210,6 +228,16 @@ def _progress(dump: TableDump) -> str:
 def document(book: RequestBook, progress: Sequence[TableDump]) -> dict[str, Any]:
     """The document of `migrator dump list --json` (docs/schemas/dumps.schema.json)."""
     return {"book": asdict(book), "progress": [asdict(table_dump) for table_dump in progress]}
+
+
+def request_document(request: DumpRequest) -> dict[str, Any]:
+    """The document of the commands that change one request (docs/schemas/dump-request.schema.json)."""
+    return {"format": 1, "request": asdict(request)}
+
+
+def pace_document(book: RequestBook) -> dict[str, Any]:
+    """The document of `migrator dump pace --json` (docs/schemas/dump-pace.schema.json)."""
+    return {"format": 1, "pace": asdict(book.pace)}
 
 
 def plain(value: object) -> object:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
@@ -67,6 +68,19 @@ reverse_option = click.option(
     is_flag=True,
     help="Of the way back: from the new side to the old one, by its own mapping (`[back]` in the project's file).",
 )
+
+
+json_option = click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Machine-readable: one document, in which all is that is printed otherwise.",
+)
+
+
+def print_document(document: Mapping[str, Any]) -> None:
+    """Prints what a command says as one JSON document (its schema: docs/schemas)."""
+    click.echo(json.dumps(document, ensure_ascii=False, indent=2))
 
 
 report_json_option = click.option(

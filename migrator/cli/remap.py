@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import click
 
 from migrator.cli.kept import reason_option
-from migrator.cli.options import OnSpark, on_spark
-from migrator.config.project import Settings
+from migrator.cli.options import OnSpark, json_option, on_spark, print_document
 from migrator.wiring import remap as wiring
 from migrator.wiring.remap import Remapped
 from migrator.wiring.under_cutover import refuse_under_cutover
@@ -18,8 +18,9 @@ from migrator.wiring.under_cutover import refuse_under_cutover
 @on_spark
 @reason_option
 @click.option("--abort", is_flag=True, help="Give up a next function of TABLE that isn't in force yet.")
+@json_option
 @click.argument("table")
-def remap(project: OnSpark, reason: str, abort: bool, table: str) -> None:
+def remap(project: OnSpark, reason: str, abort: bool, as_json: bool, table: str) -> None:
     """Map the rows of target TABLE anew, after its mapping was changed.
 
     A joined target is derived from the mirror; the source isn't read. The run does it with its next batch, in one
@@ -32,9 +33,17 @@ def remap(project: OnSpark, reason: str, abort: bool, table: str) -> None:
     """
     settings = replace(project.settings, reason=reason)
     if abort:
-        _abort(settings, table)
+        leader = wiring.abort(settings, table)
+        if as_json:
+            print_document(document(settings.name, table, None, leader))
+        else:
+            _say_aborted(leader, table)
         return
     refuse_under_cutover(settings, "a remap")
+    if as_json:
+        done = wiring.remap(settings, table, project.master, project.options)
+        print_document(document(settings.name, table, done, done.leader))
+        return
     done = wiring.remap(settings, table, project.master, project.options, _say_room)
     if done.beside:
         _say_next(done, table)
@@ -69,8 +78,23 @@ def _say_room(size: int) -> None:
     )
 
 
-def _abort(settings: Settings, table: str) -> None:
-    leader = wiring.abort(settings, table)
+def document(migration: str, table: str, done: Remapped | None, leader: str) -> dict[str, Any]:
+    """The document of `migrator remap --json` (docs/schemas/remap.schema.json); ``done``: None for --abort."""
+    outcome = "aborted"
+    if done is not None:
+        outcome = "beside" if done.beside else "derived anew" if done.filled else "not filled yet"
+    return {
+        "format": 1,
+        "migration": migration,
+        "table": table,
+        "outcome": outcome,
+        "beside": done.beside if done is not None else "",
+        "bytes": done.bytes if done is not None else None,
+        "leader": leader,
+    }
+
+
+def _say_aborted(leader: str, table: str) -> None:
     click.echo(f"{table}: its rows stay those of the function that made them")
     if leader:
         click.echo(

@@ -11,13 +11,14 @@ dropped, restored or renamed. There the ledger is a table of the target's databa
 
 from migrator.schema.control import control_problem, upgrade_fence, upgrade_source, upgrade_target
 from migrator.schema.dialects import CONTROL_SCHEMA, MYSQL_LEDGER
-from migrator.schema.user_revisions import Standing, standing, target_head_problem
+from migrator.schema.user_revisions import Revision, Standing, standing, target_head_problem
 from migrator.schema.user_upgrade import Manner, upgrade_user_target, user_sql
 
 __all__ = [
     "CONTROL_SCHEMA",
     "MYSQL_LEDGER",
     "Manner",
+    "Revision",
     "Standing",
     "control_problem",
     "standing",

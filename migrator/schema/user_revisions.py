@@ -32,6 +32,10 @@ class Revision:
     said: str
     ran: bool
 
+    def line(self) -> str:
+        """Name and text, for people."""
+        return f"{self.name}  {self.said}".rstrip()
+
 
 @dataclass(frozen=True, slots=True)
 class Standing:

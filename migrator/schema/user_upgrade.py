@@ -22,7 +22,7 @@ from migrator.old_names import old_names
 from migrator.schema.control import connected
 from migrator.schema.dialects import DIALECTS
 from migrator.schema.engines import as_engine
-from migrator.schema.user_revisions import configured, current, known, scripts_in, through
+from migrator.schema.user_revisions import Revision, configured, current, known, scripts_in, through
 
 _HOWTO = "docs/how-to/mapping/new-schema.md"
 
@@ -46,8 +46,8 @@ class Manner:
 
 def upgrade_user_target(
     target: Engine | URL | str, alembic_dir: str | Path, revision: str = "head", manner: Manner | None = None
-) -> list[str]:
-    """Runs the user's revisions up to ``revision``; returns name and first line of each that ran.
+) -> list[Revision]:
+    """Runs the user's revisions up to ``revision``; returns those that ran.
 
     The user's ``env.py`` finds an open connection in ``config.attributes["connection"]``, and the URL in
     ``sqlalchemy.url`` if it prefers to connect itself. Raises ``TargetError`` naming what failed and what stays,
@@ -71,7 +71,7 @@ def upgrade_user_target(
         except (Exception, SystemExit) as error:  # revisions are the user's code
             connection.close()
             raise _failure(engine, todo, alembic_dir, error) from error
-    return [f"{one.revision}  {one.doc or ''}".rstrip() for one in todo]
+    return [Revision(one.revision, one.doc or "", ran=True) for one in todo]
 
 
 def user_sql(

@@ -8,7 +8,7 @@ from migrator import schema as control
 from migrator.config.project import Settings
 from migrator.config.way_back import way_back
 from migrator.errors import PreflightError
-from migrator.schema import Manner, Standing
+from migrator.schema import Manner, Revision, Standing
 from migrator.wiring.half_reset import refuse_half
 from migrator.wiring.source import source_database
 from migrator.wiring.target import target_database
@@ -39,8 +39,8 @@ def prepare_both(settings: Settings) -> None:
             )
 
 
-def upgrade(settings: Settings, revision: str, lock_s: int) -> list[str]:
-    """Runs the user's revisions as the owner of the new tables; returns a line for each that ran.
+def upgrade(settings: Settings, revision: str, lock_s: int) -> list[Revision]:
+    """Runs the user's revisions as the owner of the new tables; returns those that ran.
 
     Raises ``TargetError``, ``ConnectionFailed``.
     """

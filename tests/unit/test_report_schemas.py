@@ -7,6 +7,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,30 +16,40 @@ import pyarrow as pa
 import pytest
 from jsonschema import Draft202012Validator
 
-from migrator.cli import cli
+from migrator.cli import changetables, cli, remap, reset
 from migrator.cli.check.item import Item, Outcome, exit_code
 from migrator.cli.check.item import document as check_document
+from migrator.cli.cutover.reads import document as reads_document
 from migrator.cli.cutover.standing import SideNow
 from migrator.cli.cutover.standing import document as cutover_document
 from migrator.cli.dump import document as dump_document
-from migrator.cli.dump import plain
+from migrator.cli.dump import pace_document, plain, request_document
 from migrator.cli.explain import document as explain_document
 from migrator.cli.explain import refused
 from migrator.cli.grants import document as grants_document
+from migrator.cli.init.begun import Begun, BegunTable
 from migrator.cli.repair.forms import RepairReport
 from migrator.cli.repair.forms import json_report as repair_json
 from migrator.cli.repair.report import planned_outcome
+from migrator.cli.rows.rows import retried
+from migrator.cli.schema import schema as schema_command
 from migrator.cli.sequences import document as sequences_document
 from migrator.cli.try_ import as_document
 from migrator.errors import MappingError
 from migrator.model.cutover.fence import FenceKind, FencePlan, FenceState, LateWriters, Standing
+from migrator.model.cutover.reads import ReadShape, ReadsLimits
 from migrator.model.cutover.record import CutoverPlan, Phase, Record, Side, Took
 from migrator.model.grants import Grants
 from migrator.model.sequence import Advance
 from migrator.model.table import TableId
+from migrator.ports.remains import Found, Kind, Left
 from migrator.run.commands.trial import Trial
+from migrator.schema import Revision
+from migrator.schema import Standing as AtRevision
 from migrator.schema.acts import Act
+from migrator.wiring.gates.reads import ReadsGate
 from migrator.wiring.observed.status import Status
+from migrator.wiring.remap import Remapped
 from scenarios.mutants.mapping_commands import document as kill_table
 from scenarios.mutants.of_mappings import MappingMutant
 from scenarios.rehearsal.account import Account
@@ -142,6 +153,34 @@ ACT = Act(
 
 RIGHTS = Grants("the source", "m@'%'", "CREATE USER m", ("GRANT a",), (("GRANT b", "if c"),))
 
+REVISION = Revision("0001", "New tables.", ran=True)
+
+
+def what_is_left(kind: Kind) -> str:
+    found = Found("source x", (Left(kind, "n", "a thing of 7 rows"),), ("the rest: it isn't ours",))
+    return json.dumps(reset.document("shop", [found], reset.Outcome.SHOWN))
+
+
+def mapped_anew(done: Remapped | None) -> str:
+    return json.dumps(remap.document("shop", "item", done, "a process"))
+
+
+def begun() -> str:
+    project = Begun(as_json=True, migration="shop")
+    project.file(Path("migration.toml"))
+    project.file(Path(".gitignore"), "added to")
+    project.table(BegunTable("item", ["old_item"], ["id"], "a guess"), "")
+    project.note("x can't take part")
+    project.to_write("pg_dump", "")
+    project.next("edit")
+    return json.dumps(project.document())
+
+
+def gate(record: Record | None) -> str:
+    shapes = ((ReadShape("/q.sql", "0a", "orders", "0b"), ("never compared",)),)
+    return json.dumps(reads_document("shop", ReadsGate(shapes, ReadsLimits(), "never compared"), record))
+
+
 REPORTS: dict[str, tuple[str, Callable[[], str]]] = {
     "verify, different": ("verify", lambda: verify_json(DIFFERENT, "migrator repair --from x")),
     "verify, equal": ("verify", lambda: verify_json(EQUAL)),
@@ -168,6 +207,27 @@ REPORTS: dict[str, tuple[str, Callable[[], str]]] = {
     "grants": ("grants", lambda: json.dumps(grants_document("shop", {"source": RIGHTS, "target": RIGHTS}))),
     "history": ("history", lambda: json.dumps([asdict(ACT), asdict(ACT) | {"epoch": None}])),
     "set aside": ("set-aside", lambda: json.dumps([asdict(one) for one in full.LEDGER.bad_rows])),
+    "change tables": ("changetables", lambda: json.dumps(changetables.document("shop", "CREATE TABLE x;"))),
+    "revisions": (
+        "revisions",
+        lambda: json.dumps(schema_command.standing("shop", AtRevision(("0001",), ("0001",), (REVISION,)))),
+    ),
+    "upgrade": ("upgrade", lambda: json.dumps(schema_command.upgraded("shop", [REVISION], None))),
+    "upgrade, as SQL": ("upgrade", lambda: json.dumps(schema_command.upgraded("shop", [], "CREATE"))),
+    **{f"reset, {kind.value}": ("reset", partial(what_is_left, kind)) for kind in Kind},
+    "remap": ("remap", lambda: mapped_anew(Remapped(True, 7, ""))),
+    "remap, beside": ("remap", lambda: mapped_anew(Remapped(True, 7, "", "item_next"))),
+    "remap, not filled": ("remap", lambda: mapped_anew(Remapped(False, 7, ""))),
+    "remap, aborted": ("remap", lambda: mapped_anew(None)),
+    "init": ("init", begun),
+    "dump request": (
+        "dump-request",
+        lambda: json.dumps(request_document(full.BOOK.requests[0]), default=plain),
+    ),
+    "pace": ("dump-pace", lambda: json.dumps(pace_document(full.BOOK))),
+    "retried": ("retried", lambda: json.dumps(retried("shop", full.LEDGER.bad_rows, full.LEDGER.bad_rows))),
+    "gate of reads": ("reads", lambda: gate(RECORD)),
+    "gate of reads, not planned": ("reads", lambda: gate(None)),
     "live page": ("live", full_pages.live),
     "live page, nothing known": ("live", full_pages.nothing_known),
     "live page, its hour": ("hour", full_pages.hour),

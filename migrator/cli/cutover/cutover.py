@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -16,9 +16,9 @@ from migrator.cli.cutover.accepted import accepted as _known
 from migrator.cli.cutover.followed import looks
 from migrator.cli.cutover.reads import print_gate, reads
 from migrator.cli.cutover.standing import line as line_of
-from migrator.cli.cutover.standing import nobody_leads, status
+from migrator.cli.cutover.standing import nobody_leads, print_standing, status
 from migrator.cli.kept import keep, reason_option
-from migrator.cli.options import SECONDS, OnSpark, config_option, on_spark
+from migrator.cli.options import SECONDS, OnSpark, config_option, json_option, on_spark
 from migrator.config import project as configuration
 from migrator.config.project import Settings
 from migrator.config.way_back import way_back
@@ -43,6 +43,14 @@ _VERIFIED = {
 }
 _LOSSY, _FAILED = 1, 2
 """Exit codes of a round trip that refuse a plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Follow:
+    """The time for which a step is followed; ``aside``: its lines go to standard error."""
+
+    wait_s: float
+    aside: bool
 
 
 @click.group()
@@ -159,22 +167,26 @@ def _accept(settings: Settings, found: CutoverPlan) -> None:
     click.echo("accepted: `migrator cutover start` begins once both ways keep up")
 
 
-def _asking(wanted: Wanted, settings: Settings, wait_s: float) -> int:
-    """Puts an operator's word into the record, and follows what becomes of it; the exit code."""
+def _asking(wanted: Wanted, settings: Settings, wait_s: float, as_json: bool) -> int:
+    """Puts an operator's word into the record, and follows what becomes of it; the exit code.
+
+    ``as_json``: standard output is for the document at the end.
+    """
     with_book = PatientBook(partial(wiring.book, settings))
     try:
         record = _known(with_book)
         with_book.ask(rules.asked(record, wanted))
         keep(settings, "cut-over", f"{wanted}, the {record.open_side} side being open")
         if wanted is Wanted.ABORT:  # which must not wait for a run that may not be able to start
-            click.echo(wiring.undone_unled(settings, "an operator aborted it", True) or "the leader was told")
-        return _followed(with_book, record, wanted, settings, wait_s)
+            undone = wiring.undone_unled(settings, "an operator aborted it", True)
+            click.echo(undone or "the leader was told", err=as_json)
+        return _followed(with_book, record, wanted, settings, _Follow(wait_s, as_json))
     finally:
         with_book.close()
 
 
 def _followed(
-    with_book: CutoverBook, before: Record, wanted: Wanted, settings: Settings, wait_s: float
+    with_book: CutoverBook, before: Record, wanted: Wanted, settings: Settings, follow: _Follow
 ) -> int:
     goal = {
         Wanted.START: Side.NEW,
@@ -183,18 +195,19 @@ def _followed(
         Wanted.FINISH: before.open_side,
     }[wanted]
     shown = ""
-    for record in looks(with_book, wait_s):
+    for record in looks(with_book, follow.wait_s):
         line = line_of(record)
         if line != shown:
-            click.echo(line)
+            click.echo(line, err=follow.aside)
             shown = line
         if record.wanted is Wanted.NOTHING and record.phase in (Phase.IDLE, Phase.FINISHED):
             return 0 if record.open_side is goal and (wanted is Wanted.ABORT or not record.reason) else 1
-    click.echo(f"it is still under way{nobody_leads(settings)}: `migrator cutover status` says more")
+    still = f"it is still under way{nobody_leads(settings)}: `migrator cutover status` says more"
+    click.echo(still, err=follow.aside)
     return 3
 
 
-def _command(wanted: Wanted, text: str) -> Callable[[Path, str, float], int]:
+def _command(wanted: Wanted, text: str) -> Callable[[Path, str, float, bool], int]:
     """A command that asks for something and waits for it."""
 
     @cutover.command(wanted.value, help=text)
@@ -208,8 +221,13 @@ def _command(wanted: Wanted, text: str) -> Callable[[Path, str, float], int]:
         type=SECONDS,
         help="Longest wait for the leader, in seconds; what was asked for stays asked for.",
     )
-    def asking(config: Path, reason: str, wait_s: float) -> int:
-        return _asking(wanted, replace(configuration.load(config), reason=reason), wait_s)
+    @json_option
+    def asking(config: Path, reason: str, wait_s: float, as_json: bool) -> int:
+        settings = replace(configuration.load(config), reason=reason)
+        code = _asking(wanted, settings, wait_s, as_json)
+        if as_json:
+            print_standing(settings)
+        return code
 
     return asking
 
@@ -237,8 +255,9 @@ finish = _command(
 @cutover.command()
 @config_option
 @reason_option
+@json_option
 @click.argument("side", type=click.Choice([side.value for side in Side]))
-def opened(config: Path, reason: str, side: str) -> int:
+def opened(config: Path, reason: str, as_json: bool, side: str) -> int:
     """Say that SIDE was opened by hand, with the SQL that the plan printed: it is the open one from now on.
 
     Whatever was under way is given up, and the leader fences the other side. Changes of that one that weren't carried
@@ -251,5 +270,8 @@ def opened(config: Path, reason: str, side: str) -> int:
     finally:
         with_book.close()
     keep(settings, "cut-over", f"the {side} side was opened by hand")
-    click.echo(f"noted: the {side} side is open{nobody_leads(settings)}")
+    if as_json:
+        print_standing(settings)
+    else:
+        click.echo(f"noted: the {side} side is open{nobody_leads(settings)}")
     return 0

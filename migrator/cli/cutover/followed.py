@@ -29,7 +29,7 @@ def looks(with_book: CutoverBook, wait_s: float) -> Iterator[Record]:
         except ConnectionFailed as error:
             if not lost:
                 why = f": {' '.join(error.cause.split())}" if error.cause else ""
-                click.echo(_LOST.format(why=why))
+                click.echo(_LOST.format(why=why), err=True)
             lost = True
         else:
             lost = False

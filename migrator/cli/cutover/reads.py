@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
 from migrator.cli.cutover.accepted import accepted
 from migrator.cli.cutover.followed import LOOK_S, looks
 from migrator.cli.kept import keep, reason_option
-from migrator.cli.options import SECONDS, config_option
+from migrator.cli.options import SECONDS, config_option, json_option, print_document
 from migrator.config import project as configuration
 from migrator.config.project import Settings
 from migrator.core import cutover as rules
@@ -49,7 +50,8 @@ _HEADS = ("pair", "settled", "lag", "wrong", "unknown", "p50 ms", "p99 ms", "com
     type=SECONDS,
     help="Longest wait for the leader, in seconds; what was asked for stays asked for.",
 )
-def reads(config: Path, reason: str, side: str | None, wait_s: float) -> int:
+@json_option
+def reads(config: Path, reason: str, side: str | None, wait_s: float, as_json: bool) -> int:
     """Show the gate of reads by the kept results of dual reads, and where reads go; point them with --to.
 
     Writes stay where they are.
@@ -58,14 +60,19 @@ def reads(config: Path, reason: str, side: str | None, wait_s: float) -> int:
     with_book = PatientBook(partial(wiring.book, settings))
     try:
         if side is None:
-            found = reads_gate(settings)
+            found, record = reads_gate(settings), with_book.read()
+            if as_json:
+                print_document(document(settings.name, found, record))
+                return 1 if found.why_not else 0
             print_gate(found)
-            record = with_book.read()
             click.echo("no plan of a cut-over was accepted" if record is None else reads_line(record))
             return 1 if found.why_not else 0
         _ask(with_book, settings, Side(side))
         keep(settings, "reads", f"to the {side} side")
-        return _followed(with_book, Side(side), wait_s)
+        code = _followed(with_book, Side(side), wait_s, as_json)
+        if as_json:
+            print_document(document(settings.name, reads_gate(settings), with_book.read()))
+        return code
     finally:
         with_book.close()
 
@@ -100,6 +107,21 @@ def _row(shape: ReadShape, why: tuple[str, ...]) -> tuple[str, ...]:
     )
 
 
+def document(migration: str, found: ReadsGate, record: Record | None) -> dict[str, Any]:
+    """The document of `migrator cutover reads --json` (docs/schemas/reads.schema.json)."""
+    wanted = None if record is None else record.reads_wanted
+    return {
+        "format": 1,
+        "migration": migration,
+        "why_not": found.why_not,
+        "limits": {"comparisons": found.limits.comparisons, "slower": found.limits.slower},
+        "pairs": [asdict(shape) | {"refuses": list(why)} for shape, why in found.shapes],
+        "reads": None if record is None else record.reads.value,
+        "wanted": None if wanted is None else wanted.value,
+        "said": "" if record is None else record.reads_said,
+    }
+
+
 def reads_line(record: Record) -> str:
     """The side that reads go to, in one line."""
     parts = [f"reads go to the {record.reads} side"]
@@ -124,10 +146,10 @@ def _ask(with_book: CutoverBook, settings: Settings, side: Side) -> None:
         record = accepted(with_book)
 
 
-def _followed(with_book: CutoverBook, side: Side, wait_s: float) -> int:
+def _followed(with_book: CutoverBook, side: Side, wait_s: float, aside: bool) -> int:
     for record in looks(with_book, wait_s):
         if record.reads_wanted is None:
-            click.echo(reads_line(record))
+            click.echo(reads_line(record), err=aside)
             return 0 if record.reads is side and not record.reads_said else 1
-    click.echo("the leader hasn't heard it yet: `migrator cutover status` says more")
+    click.echo("the leader hasn't heard it yet: `migrator cutover status` says more", err=aside)
     return 3

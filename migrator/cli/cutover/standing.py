@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import click
 
 from migrator.cli.cutover.reads import reads_line
-from migrator.cli.options import config_option
+from migrator.cli.options import config_option, json_option, print_document
 from migrator.config import project as configuration
 from migrator.config.project import Settings
 from migrator.errors import MigratorError
@@ -37,21 +36,31 @@ class SideNow:
 
 @click.command()
 @config_option
-@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+@json_option
 def status(config: Path, as_json: bool) -> int:
     """Show which side is open, the step under way, and what is being waited for."""
     settings = configuration.load(config)
+    if as_json:
+        print_standing(settings)
+        return 0
+    record, sides = _standing(settings)
+    click.echo("\n".join(lines(record, sides, nobody_leads(settings))))
+    return 0
+
+
+def print_standing(settings: Settings) -> None:
+    """Prints the standing as a document: also what the commands that ask for a step end with."""
+    record, sides = _standing(settings)
+    print_document(document(settings.name, record, sides, leads(settings)))
+
+
+def _standing(settings: Settings) -> tuple[Record | None, list[SideNow]]:
     with_book = wiring.book(settings)
     try:
         record = with_book.read()
     finally:
         with_book.close()
-    sides = [] if record is None else _sides(settings, record)
-    if as_json:
-        click.echo(json.dumps(document(settings.name, record, sides, leads(settings)), indent=2))
-    else:
-        click.echo("\n".join(lines(record, sides, nobody_leads(settings))))
-    return 0
+    return record, [] if record is None else _sides(settings, record)
 
 
 def _sides(settings: Settings, record: Record) -> list[SideNow]:

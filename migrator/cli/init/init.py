@@ -12,8 +12,10 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import click
 
+from migrator.cli.init.begun import Begun, BegunTable
 from migrator.cli.init.project_text import mapping_text, tests_text
 from migrator.cli.init.reverse import init_reverse
+from migrator.cli.options import json_option
 from migrator.config import project as configuration
 from migrator.config.engines import ENGINES, EXAMPLE, EngineFacts, kind_of_scheme, names_where
 from migrator.config.project import NAME
@@ -86,6 +88,7 @@ class _Server:
 @click.option(
     "--target-password-env", default="", metavar="NAME", help="Environment variable with its password."
 )
+@json_option
 def init(
     folder: Path,
     reverse: bool,
@@ -95,17 +98,46 @@ def init(
     target_url: str | None,
     source_password_env: str,
     target_password_env: str,
+    as_json: bool,
 ) -> None:
     """Write a migration project into FOLDER: settings, mapping, its tests, and the new schema's revisions.
 
     With both URLs the mapping is made from the two schemas: tables and columns of one name are matched, everything
     else is a gap, marked, and named by `migrator explain` and `migrator check`.
     """
+    begun = Begun(as_json)
     if reverse:
         _refuse_beside_reverse(name, source_url, target_url)
-        init_reverse(folder)
+        init_reverse(folder, begun)
+        begun.print()
         return
-    name = name or folder.resolve().name.lower().replace("-", "_")
+    begun.migration = name = name or folder.resolve().name.lower().replace("-", "_")
+    _refuse_to_begin(folder, name, source_url, target_url)
+    texts = {file: _template(template) for file, template in _TEMPLATES.items()}
+    if source_url is not None and target_url is not None:
+        old = _server("--source-url", source_url, source_password_env)
+        new = _server("--target-url", target_url, target_password_env)
+        texts["migration.toml"] = _settings_text(name, old, new)
+        texts |= _from_schemas(texts["migration.toml"], old.kind, begun)
+    else:
+        old = _Server(source, "127.0.0.1", ENGINES[source].port, "old", "migrator")
+        new = _Server(EXAMPLE, "127.0.0.1", ENGINES[EXAMPLE].port, "new", "migrator")
+        texts["migration.toml"] = _settings_text(name, old, new)
+    for file, text in texts.items():
+        path = folder / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as opened:
+            opened.write(text)
+        begun.file(path)
+    _ignore(folder / ".gitignore", _template("gitignore.txt"), begun)
+    if target_url is not None:
+        _dump_to_write(folder, new.kind, new.database, begun)
+    begun.next(f"edit these files, then `cd {folder}`, `migrator schema upgrade`, `migrator check`")
+    begun.print()
+
+
+def _refuse_to_begin(folder: Path, name: str, source_url: str | None, target_url: str | None) -> None:
+    """Raises ``ConfigError`` for a name that can't be one, files that are there, and one URL alone."""
     if not NAME.fullmatch(name):
         raise ConfigError(
             f"{name!r} can't be the name of a migration",
@@ -125,35 +157,14 @@ def init(
             cause="the mapping is made from the old schema and the new one",
             remedy="give --source-url and --target-url, or neither for a project with an example",
         )
-    texts = {file: _template(template) for file, template in _TEMPLATES.items()}
-    if source_url is not None and target_url is not None:
-        old = _server("--source-url", source_url, source_password_env)
-        new = _server("--target-url", target_url, target_password_env)
-        texts["migration.toml"] = _settings_text(name, old, new)
-        texts |= _from_schemas(texts["migration.toml"], old.kind)
-    else:
-        old = _Server(source, "127.0.0.1", ENGINES[source].port, "old", "migrator")
-        new = _Server(EXAMPLE, "127.0.0.1", ENGINES[EXAMPLE].port, "new", "migrator")
-        texts["migration.toml"] = _settings_text(name, old, new)
-    for file, text in texts.items():
-        path = folder / file
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8") as opened:
-            opened.write(text)
-        click.echo(f"wrote {path}")
-    _ignore(folder / ".gitignore", _template("gitignore.txt"))
-    if target_url is not None:
-        click.echo(_dump_to_write(folder, new.kind, new.database))
-    click.echo(f"next: edit these files, then `cd {folder}`, `migrator schema upgrade`, `migrator check`")
 
 
-def _dump_to_write(folder: Path, kind: str, database: str) -> str:
-    """The command that writes the new structure down, for whoever has no access to the new database."""
-    command = DIALECTS[kind].dump
+def _dump_to_write(folder: Path, kind: str, database: str, begun: Begun) -> None:
+    """Names the command that writes the new structure down, for whoever has no access to the new database."""
     file = (folder / _REVISION).with_suffix(".sql")
-    return (
-        f"to write: {command} {shlex.quote(database)} > {shlex.quote(str(file))}, with the new server's address:"
-        " rehearsals, tests under hazards and incidents make the new tables from it"
+    begun.to_write(
+        f"{DIALECTS[kind].dump} {shlex.quote(database)} > {shlex.quote(str(file))}",
+        ", with the new server's address: rehearsals, tests under hazards and incidents make the new tables from it",
     )
 
 
@@ -166,7 +177,7 @@ def _refuse_beside_reverse(*others: str | None) -> None:
         )
 
 
-def _ignore(path: Path, text: str) -> None:
+def _ignore(path: Path, text: str, begun: Begun) -> None:
     """Writes which files are for nobody else; what is there already stays, and only what it lacks is added."""
     there = path.read_bytes() if path.exists() else b""
     lines = there.decode("utf-8", "replace").splitlines()
@@ -175,7 +186,7 @@ def _ignore(path: Path, text: str) -> None:
         end = b"" if not there or there.endswith(b"\n") else b"\n"
         with path.open("ab") as opened:
             opened.write(end + "\n".join([*lacks, ""]).encode())
-        click.echo(f"{'added to' if there else 'wrote'} {path}")
+        begun.file(path, "added to" if there else "wrote")
 
 
 def _template(name: str) -> str:
@@ -233,7 +244,7 @@ def _wrong_url(option: str, cause: str) -> ConfigError:
     return ConfigError(f"{option} can't be read", cause=cause, remedy=remedy)
 
 
-def _from_schemas(settings: str, kind: str) -> dict[str, str]:
+def _from_schemas(settings: str, kind: str, begun: Begun) -> dict[str, str]:
     """The files that depend on the two schemas. Raises what can't be read of them."""
     with TemporaryDirectory() as folder:
         file = Path(folder) / "migration.toml"
@@ -247,7 +258,7 @@ def _from_schemas(settings: str, kind: str) -> dict[str, str]:
         )
     tables, gaps = _matches(found, kind)
     read = {table.source.id.name for table in tables}
-    click.echo(_summary(tables, gaps))
+    _tell_tables(tables, gaps, begun)
     unread = [schema for name, schema in found.old.items() if name not in read]
     return {
         "mapping.py": mapping_text(tables, gaps, unread, found.refused_old),
@@ -273,12 +284,11 @@ def _matches(found: Reflected, kind: str) -> tuple[list[Matched], dict[str, str]
     return tables, gaps
 
 
-def _summary(tables: list[Matched], gaps: dict[str, str]) -> str:
-    lines = []
+def _tell_tables(tables: list[Matched], gaps: dict[str, str], begun: Begun) -> None:
     for table in tables:
-        names = ", ".join(one.target.name for one in table.columns if one.gap)
-        if table.guess:
-            lines.append(f"{table.target.id.name}: gap: {table.guess}")
-            continue
-        lines.append(f"{table.target.id.name}: {f'gaps: {names}' if names else 'all columns matched'}")
-    return "\n".join([*lines, *(f"{name}: gap: {why}" for name, why in gaps.items())])
+        name, columns = table.target.id.name, [one.target.name for one in table.columns if one.gap]
+        said = f"gap: {table.guess}" if table.guess else ""
+        said = said or (f"gaps: {', '.join(columns)}" if columns else "all columns matched")
+        begun.table(BegunTable(name, (table.source.id.name,), columns, table.guess), f"{name}: {said}")
+    for name, why in gaps.items():
+        begun.table(BegunTable(name, (), (), why), f"{name}: gap: {why}")

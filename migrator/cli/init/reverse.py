@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-import click
-
+from migrator.cli.init.begun import Begun, BegunTable
 from migrator.config import project as configuration
 from migrator.config.way_back import way_back
 from migrator.errors import ConfigError, MigratorError
@@ -24,7 +23,7 @@ from transforms.reverse.derive import Reverse, Side, reverses
 from transforms.reverse.pieces import pieces
 
 
-def init_reverse(folder: Path) -> None:
+def init_reverse(folder: Path, begun: Begun) -> None:
     """Writes the mapping file of the way back beside the mapping, and says what is left to do.
 
     Raises:
@@ -32,6 +31,7 @@ def init_reverse(folder: Path) -> None:
         MappingError: the mapping can't be used.
     """
     settings = configuration.load(folder / "migration.toml")
+    begun.migration = settings.name
     back = way_back(settings)
     if back.mapping.exists():
         raise ConfigError(
@@ -59,22 +59,28 @@ def init_reverse(folder: Path) -> None:
     reverse = reverses(old, new, of_all)
     text = reverse_text(reverse, {name: one.names() for name, one in read.items()})
     for name, error in refused.items():
-        click.echo(f"note: {name} can't take part: " + "; ".join(error.lines()))
+        begun.note(f"{name} can't take part: " + "; ".join(error.lines()))
     with back.mapping.open("x", encoding="utf-8") as opened:
         opened.write(text)
-    click.echo("\n".join(_said(one) for one in reverse))
-    click.echo(f"wrote {back.mapping}")
-    click.echo("next: read it, then `migrator check --reverse`: it tries your rows there and back")
+    for one in reverse:
+        begun.table(_entry(one), _said(one))
+    begun.file(back.mapping)
+    begun.next("read it, then `migrator check --reverse`: it tries your rows there and back")
 
 
 def _sides(read: dict[str, TableSchema], written: dict[str, TargetTable]) -> dict[str, Side]:
     return {name: Side(read[name], written[name]) for name in read if name in written}
 
 
+def _entry(one: Reverse) -> BegunTable:
+    tables = tuple(dict.fromkeys(part.table for part in (*one.bases, *one.joined)))
+    why = "" if one.bases else "its rows don't follow from the new tables"
+    return BegunTable(one.old.id.name, tables, tuple(one.open), why)
+
+
 def _said(one: Reverse) -> str:
-    name = one.old.id.name
-    if not one.bases:
-        return f"{name}: a skeleton: its rows don't follow from the new tables"
-    tables = ", ".join(dict.fromkeys(part.table for part in (*one.bases, *one.joined)))
-    left = f"; not carried: {', '.join(one.open)}" if one.open else ""
-    return f"{name}: from {tables}{left}"
+    entry = _entry(one)
+    if entry.why:
+        return f"{entry.name}: a skeleton: {entry.why}"
+    left = f"; not carried: {', '.join(entry.gaps)}" if entry.gaps else ""
+    return f"{entry.name}: from {', '.join(entry.sources)}{left}"

@@ -6,11 +6,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import click
 
 from migrator.cli.kept import keep, reason_option
-from migrator.cli.options import SECONDS, OnSpark, config_option, on_spark
+from migrator.cli.options import SECONDS, OnSpark, config_option, json_option, on_spark, print_document
 from migrator.config import project as configuration
 from migrator.errors import RequestError
 from migrator.model.progress import BadRow
@@ -55,9 +56,12 @@ def set_aside(config: Path, tables: tuple[str, ...], as_json: bool) -> None:
     type=SECONDS,
     help="Longest wait for the run, in seconds.",
 )
+@json_option
 @click.argument("table", required=False)
 @click.argument("key", nargs=-1)
-def retry(project: OnSpark, reason: str, wait_s: float, table: str | None, key: tuple[str, ...]) -> int:
+def retry(
+    project: OnSpark, reason: str, wait_s: float, as_json: bool, table: str | None, key: tuple[str, ...]
+) -> int:
     """Try rows again that are set aside: all, those of TABLE, or the one with this KEY, a value for each column.
 
     They are dumped again through the running `migrator run`, in order with the stream. Rows that were dropped are
@@ -66,12 +70,17 @@ def retry(project: OnSpark, reason: str, wait_s: float, table: str | None, key: 
     settings = replace(project.settings, reason=reason)
     project = replace(project, settings=settings)
     wanted = chosen(bad_rows(settings), table, key)
+    left: list[BadRow] = []
+    if wanted:
+        names = wiring.begin_retry(settings, wanted, project.master, project.options)
+        keep(settings, "rows retry", ", ".join(f"{one.target} {one.key_text()}" for one in wanted))
+        left = wiring.await_retry(settings, names, wanted, wait_s)
+    if as_json:
+        print_document(retried(settings.name, wanted, left))
+        return 1 if left else 0
     if not wanted:
         click.echo("no such row is set aside")
         return 0
-    names = wiring.begin_retry(settings, wanted, project.master, project.options)
-    keep(settings, "rows retry", ", ".join(f"{one.target} {one.key_text()}" for one in wanted))
-    left = wiring.await_retry(settings, names, wanted, wait_s)
     for one in left:
         for line in lines_of(one):
             click.echo(line)
@@ -86,14 +95,28 @@ def retry(project: OnSpark, reason: str, wait_s: float, table: str | None, key: 
 )
 @click.argument("table")
 @click.argument("key", nargs=-1, required=True)
-def drop(config: Path, reason: str, table: str, key: tuple[str, ...]) -> None:
+@json_option
+def drop(config: Path, reason: str, table: str, key: tuple[str, ...], as_json: bool) -> None:
     """Accept that the row of TABLE with this KEY, a value for each column, isn't migrated as it is now.
 
     It no longer stands in the way of a hand-over; `verify` goes on to name it. A later version is tried as ever.
     """
     settings = replace(configuration.load(config), reason=reason)
     dropped = wiring.drop(settings, table, key)
+    if as_json:
+        click.echo(json.dumps([asdict(dropped)], indent=2))
+        return
     click.echo(f"{table} {on_terminal(dropped.key_text())}: accepted that it isn't migrated")
+
+
+def retried(migration: str, wanted: Sequence[BadRow], left: Sequence[BadRow]) -> dict[str, Any]:
+    """The document of `migrator rows retry --json` (docs/schemas/retried.schema.json)."""
+    return {
+        "format": 1,
+        "migration": migration,
+        "tried": len(wanted),
+        "left": [asdict(one) for one in left],
+    }
 
 
 def chosen(found: Sequence[BadRow], table: str | None, key: Sequence[str]) -> list[BadRow]:

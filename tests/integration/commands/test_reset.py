@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import io
+import json
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 from pyspark.sql import SparkSession
 
 from migrator.adapters.coordination.local.leadership import LocalLeadership
@@ -21,6 +24,7 @@ from tests.servers import Database
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
+SCHEMAS = Path(__file__).parents[3] / "docs" / "schemas"
 TABLES = ("label", "order_summary")
 """One row by row, and one joined."""
 UNFINISHED = "a reset of this migration began and isn't finished"
@@ -306,3 +310,40 @@ def test_one_table_anew_on_mysql(joined_on_mysql: Project, spark: SparkSession) 
 def test_a_table_that_the_mapping_does_not_make_is_refused(joined: Project) -> None:
     with pytest.raises(MappingError, match="makes no target table 'category'"):
         joined.command("reset", "--table", "category", "--yes")
+
+
+def test_commands_that_change_something_say_it_as_json_by_their_schemas(
+    joined: Project, spark: SparkSession, capfd: pytest.CaptureFixture[str]
+) -> None:
+    joined.run_here()
+
+    def spoken(schema: str, *arguments: str, code: int = 0) -> dict[str, Any]:
+        capfd.readouterr()
+        assert joined.command(*arguments, "--json") == code
+        found: dict[str, Any] = json.loads(capfd.readouterr().out)
+        text = (SCHEMAS / f"{schema}.schema.json").read_text("utf-8")
+        assert list(Draft202012Validator(json.loads(text)).iter_errors(found)) == []
+        return found
+
+    assert spoken("dump-request", "dump", "start", "--table", "product")["request"]["id"] == "r1"
+    assert spoken("dump-request", "dump", "pause", "r1")["request"]["state"] == "paused"
+    assert spoken("dump-request", "dump", "cancel", "r1")["request"]["state"] == "cancelled"
+    assert spoken("dump-pace", "dump", "pace", "--chunk-rows", "70")["pace"]["chunk_rows"] == 70
+    assert spoken("remap", "remap", "order_summary")["outcome"] == "derived anew"
+    before = left(joined, TABLES)
+    one = spoken("reset", "reset", "--table", "label", code=1)
+    assert (one["outcome"], one["request"], left(joined, TABLES)) == ("shown", "", before)
+    (place,) = one["places"]
+    assert [(thing["kind"], "rows of public.label" in thing["text"]) for thing in place["removes"]] == [
+        ("rows", True)
+    ]
+    assert spoken("reset", "reset", "--table", "label", "--yes")["request"] == "r2"
+    assert joined.new.query("SELECT count(*) FROM label") == [(0,)]
+    shown = spoken("reset", "reset", code=1)
+    assert {"slot", "publication", "ledger"} <= {
+        thing["kind"] for place in shown["places"] for thing in place["removes"]
+    }
+    assert left(joined, TABLES), "shown is not done"
+    done = spoken("reset", "reset", "--yes")
+    assert (done["outcome"], done["places"], left(joined, TABLES)) == ("done", shown["places"], {})
+    assert spoken("reset", "reset", "--yes")["outcome"] == "nothing to remove"

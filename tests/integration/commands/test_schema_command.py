@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -294,3 +295,27 @@ def test_the_tools_own_revisions_stand_apart(tmp_path: Path, new: Database) -> N
     upgrade_target(target_database(configuration.load(config)))
     assert "at       0002" in ran(config, "current")
     assert new.query("SELECT version_num FROM alembic_version") == [("0002",)]
+
+
+def test_as_json_all_say_the_same_and_what_revisions_print_goes_elsewhere(
+    tmp_path: Path, new: Database
+) -> None:
+    config = project(tmp_path, new)
+    revision(tmp_path, "0001", None, f"print('their own words')\n    {FIRST}")
+
+    def spoken(*arguments: str) -> dict[str, object]:
+        called = ["schema", *arguments, "--json", "--config", str(config)]
+        done = CliRunner().invoke(cli, called, catch_exceptions=False)
+        found: dict[str, object] = json.loads(done.stdout)
+        return found
+
+    steps = [{"name": name, "text": f"Step {name}."} for name in ("0001", "0002")]
+    none = {"format": 1, "migration": "x", "at": [], "heads": ["0002"]}
+    assert spoken("current") == none | {"revisions": [one | {"ran": False} for one in steps]}
+    sql = spoken("upgrade", "--sql")
+    assert (sql["ran"], "CREATE TABLE first" in str(sql["sql"])) == ([], True)
+    assert not there(new, "first")
+    assert spoken("upgrade") == {"format": 1, "migration": "x", "ran": steps, "sql": None}
+    assert there(new, "second")
+    assert spoken("upgrade")["ran"] == []
+    assert spoken("history") == none | {"at": ["0002"], "revisions": [one | {"ran": True} for one in steps]}

@@ -52,7 +52,7 @@ def test_a_record_that_is_lost_for_a_while_is_waited_for_and_it_is_said_once(
     found = record(begun()[0])
     following = looks(Kept(found, LOST, LOST, found, LOST, found), 60.0)
     assert [next(following) for _ in range(3)] == [found] * 3
-    said = capsys.readouterr().out.splitlines()
+    said = capsys.readouterr().err.splitlines()
     assert (
         said
         == [
@@ -67,6 +67,6 @@ def test_a_record_that_stays_lost_ends_the_wait_and_one_that_is_gone_is_an_error
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert list(looks(Kept(*[LOST] * 1_000_000), 0.05)) == []
-    assert capsys.readouterr().out.count("can't be reached") == 1
+    assert capsys.readouterr().err.count("can't be reached") == 1
     with pytest.raises(CutoverError, match="no plan of a cut-over was accepted"):
         next(looks(Kept(None), 60.0))
