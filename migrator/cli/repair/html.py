@@ -87,13 +87,13 @@ def _planned(done: Outcome) -> str:
                 f"{step.keys:,}",
                 escape(step.way) + (f" <span class=dim>({escape(step.why)})</span>" if step.why else ""),
                 f"{step.rows:,}",
-                escape(", ".join(step.sources)),
+                escape(", ".join(step.sources) + (", whose dump begins it" if step.joined() else "")),
             ],
             right=(1, 3),
         )
         for step in done.planned
     ]
-    head = ("target table", "rows", "repaired by", "about rows read", "from")
+    head = ("target table", "rows", "repaired by", "about rows dumped", "of")
     return f"<h2>What was planned</h2>{page.table(head, rows, 'What was planned', (1, 3))}"
 
 

@@ -20,7 +20,7 @@ _SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One step as the dry run says it: ``keys`` target rows, by reading about ``rows`` rows of ``sources``."""
+    """One step as the dry run says it: ``keys`` target rows, by dumping about ``rows`` rows of ``sources``."""
 
     target: str
     keys: int
@@ -28,6 +28,10 @@ class Planned:
     sources: tuple[str, ...]
     rows: int
     why: str
+
+    def joined(self) -> bool:
+        """Tells whether its rows come from the mirror: the dump begins that, and is no count of its rows."""
+        return self.way == Way.REMAP.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +149,7 @@ def planned(steps: Sequence[RepairStep]) -> tuple[Planned, ...]:
 
 def step_line(step: Planned) -> str:
     """One step for a terminal."""
-    if step.way == Way.REMAP.value:
+    if step.joined():
         return (
             f"{step.target}: {step.keys:,} rows are wrong; all its rows are {step.way}, in one transaction, as it is"
             f" joined. A dump of {', '.join(step.sources)}, about {step.rows:,} rows, begins that"

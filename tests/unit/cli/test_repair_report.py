@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from migrator.cli.repair.choice import Choice
-from migrator.cli.repair.forms import RepairReport, junit_report, write_reports
+from migrator.cli.repair.forms import RepairReport, junit_report, lines, write_reports
 from migrator.cli.repair.html import html_report
 from migrator.cli.repair.repair import repair
 from migrator.cli.repair.report import Outcome, outcome, planned, planned_outcome, step_line
@@ -189,3 +189,23 @@ def test_a_joined_table_is_derived_whole_and_what_begins_that_is_no_count_of_its
         "item: 2 rows are wrong; all its rows are derived anew from the mirror, in one transaction, as it is joined."
         " A dump of s.t, about 29 rows, begins that"
     )
+
+
+def test_no_form_of_the_plan_says_that_a_joined_tables_rows_are_read_from_what_begins_it() -> None:
+    """The rows of a small table that is only looked up stood as if all wrong rows were read from them."""
+    keys = tuple((str(number),) for number in range(578))
+    planned_so = {}
+    for way in (Way.REMAP, Way.LISTED):
+        step = RepairStep("item", keys, way, SOURCE, Scope(), 29)
+        done = planned_outcome(BEFORE, [step])
+        text = "\n".join(lines(done))
+        assert step_line(*planned([step])) in text
+        planned_so[way] = (text, page(done).text)
+    text, html = planned_so[Way.REMAP]
+    assert "about 29 rows of s.t" not in text
+    assert "A dump of s.t, about 29 rows, begins that" in text
+    assert "about rows read" not in html
+    assert "s.t, whose dump begins it" in html
+    text, html = planned_so[Way.LISTED]
+    assert "578 rows by listed source keys, about 29 rows of s.t" in text
+    assert "begins it" not in html

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -73,6 +74,20 @@ def test_one_position_on_both_sides_is_certain_at_once() -> None:
     assert exact(done)
     assert found is not None
     assert found.outcome is Outcome.BUG
+
+
+def test_a_verdict_beside_two_positions_never_says_that_they_are_one() -> None:
+    """What the log holds between them is nothing of ours: that, and no more, is what the reason claims."""
+    still = Round(read("a", 7), read("b", 9), read("a", 9), reached=True, still=True)
+    one = Round(read("a", 7), read("b", 7), read("a", 7), reached=True, still=False)
+    busy = [moving(number) for number in range(1, RULES.steady_rounds + 1)]
+    reasons = [found.reason for rounds in ([still], [one], busy) if (found := verdict(rounds, RULES))]
+    assert len(reasons) == 3
+    assert {reason.rpartition("; ")[2] for reason in reasons} == {
+        "no change lies between the places at which both sides stood",
+        "the same in 3 rounds, the target further on in each",
+    }
+    assert not any(re.search(r"(one|same) (position|place)", reason) for reason in reasons)
 
 
 @pytest.mark.parametrize(
