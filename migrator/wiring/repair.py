@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from migrator.config.project import Settings
 from migrator.errors import RequestError
@@ -38,19 +38,31 @@ def begin_repair(settings: Settings, steps: Sequence[RepairStep]) -> list[str]:
     return start_repair(wiring.request_book(settings), steps)
 
 
-def await_repair(settings: Settings, names: Sequence[str], wait_s: float) -> list[DumpRequest]:
-    """The requests once all are closed and every joined target is filled again.
+def still(done: int, requests: int, waiting: Collection[str]) -> str:
+    """The state of a repair in words: requests that are done, and joined tables that aren't filled yet."""
+    fills = f", {', '.join(sorted(waiting))} still to be derived anew" if waiting else ""
+    return f"waiting for the run: {done} of {requests} dump requests done{fills}"
+
+
+def await_repair(
+    settings: Settings, names: Sequence[str], wait_s: float, say: Callable[[str], None] = lambda _: None
+) -> list[DumpRequest]:
+    """The requests once all are closed and every joined target is filled again; ``say``: gets a line each time
+    that one more is.
 
     Raises ``RequestError`` when that takes too long; what is still open is cancelled then.
     """
     store, deadline = requests(settings), time.monotonic() + wait_s
     joined = {target.name for target in wiring.mapping(settings) if target.grain is not None}
+    said = ""
     while True:
         own = [request for request in store.read().requests if request.name() in names]
         left = [request for request in own if request.is_open()]
         waiting = joined - {name for name, _ in filled(settings)}
         if not left and not waiting:
             return own
+        if (words := still(len(own) - len(left), len(own), waiting)) != said:
+            say(said := words)
         if time.monotonic() >= deadline:
             for request in left:
                 store.update(lambda book, request=request: book.cancel(request.id))  # type: ignore[misc]

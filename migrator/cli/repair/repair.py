@@ -167,8 +167,7 @@ def _applied(
     asked = begin_repair(settings, steps)
     counts = ", ".join(f"{len(step.keys):,} rows of {step.target}" for step in steps)
     keep(settings, "repair", f"{counts}, by {', '.join(asked)}")
-    phase("waiting for the run to repair them")
-    requests = await_repair(settings, asked, wait_s)
+    requests = await_repair(settings, asked, wait_s, phase)
     tables = tuple(dict.fromkeys(step.target for step in steps))
     done = outcome(differing, steps, requests, _verified(project, tables))
     for line in lines(done):

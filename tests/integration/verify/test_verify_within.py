@@ -31,6 +31,7 @@ WAIT_S = 3600
 SLACK_S = 300
 """For what is not broken off, the comparison and the report, on a busy machine; without the limit it would take an
 hour, see ``WAIT_S``."""
+STANDING = r"\d of 1 tables read, 0 of 1 tables settled, [\d,]+ keys settled, [\d,]+ keys set aside; "
 
 
 class Writers(threading.Thread):
@@ -99,6 +100,7 @@ def test_beside_a_run_that_is_held_it_ends_unknown_and_tells_what_would_settle_i
         assert re.search(
             r"orders: waiting for the target to reach [0-9A-F]+/[0-9A-F]+, it stands at", said.err
         )
+        assert re.search(STANDING, said.err), said.err
         found = report(project)
         (table,) = found["tables"]
         assert (found["verdict"], found["within_s"], table["verdict"]) == ("unknown", WITHIN_S, "unknown")

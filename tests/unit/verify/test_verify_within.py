@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from verify.tables.result import table_verdict
 from verify.tables.rounds import live as rounds
 from verify.tables.rounds.live import Limits, LiveComparison, Round
 from verify.tables.rounds.progress import TableProgress
+from verify.tables.rounds.table_reads import TableReads
 from verify.tables.rounds.watch import SAY_EVERY_S, Watch
 from verify.tables.sweeps import pairing
 from verify.tables.sweeps.pairing import SOURCE_VIEW, TARGET_READ, Pairing, TimeIsUp, Views, Waited
@@ -96,7 +98,7 @@ def table(**known: Any) -> TableProgress:
 def test_a_wait_leaves_time_for_reading_and_says_what_it_waits_for(tmp_path: Path) -> None:
     it = judge(tmp_path, wait_s=1e6)
     began, upto = it.clock.now, it.live.source.position()
-    it.live.watch.aside = 4483
+    it.live.watch.begins(1, [table(rounds=1, aside_keys=4483, statuses={EQUAL: 10_000})])
     found = it.live._wait_for(["orders"])(upto, it.live.target.ledger)
     assert not found.reached
     assert "did not reach the source read at log 1000 in 540 s, it stood at applied" in found.detail
@@ -105,9 +107,53 @@ def test_a_wait_leaves_time_for_reading_and_says_what_it_waits_for(tmp_path: Pat
     assert it.said[0].startswith(
         "round 1: orders: waiting for the target to reach log 1000, it stands at applied"
     )
-    assert "4,483 keys set aside" in it.said[0]
+    standing = "0 of 1 tables read, 0 of 1 tables settled, 10,000 keys settled, 4,483 keys set aside"
+    assert f"; {standing}; " in it.said[0]
     assert it.said[0].endswith("; 0 of 600 s")
     assert it.said[1].endswith("; 10 of 600 s")
+
+
+def test_each_line_has_the_tables_read_and_settled_and_the_keys_as_they_stand_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within one round, too: with forty tables the first round is nearly all of a verification."""
+    it = judge(tmp_path)
+    done = table(rounds=1, statuses={EQUAL: 70, "missing": 1})
+    cut_off = table(unknown="it has no key")
+    open_tables = [table() for _ in range(3)]
+    found = [done, cut_off, *open_tables]
+    it.live.watch.begins(2, found)
+
+    def read(_: LiveComparison, one: TableProgress, *__: Any) -> object:
+        it.clock.now += SAY_EVERY_S
+        one.statuses, one.aside_keys = {EQUAL: 1_000}, 2
+        return object()
+
+    monkeypatch.setattr(LiveComparison, "_read_chunks", read)
+    others: Any = SimpleNamespace(spark=None, read=lambda *_: [])
+    assert len(it.live._reads(open_tables, tmp_path, others)) == 3
+    it.live.watch.reading("others")
+    assert [line.split("; ", 1)[1].rpartition("; ")[0] for line in it.said] == [
+        "0 of 3 tables read, 2 of 5 tables settled, 71 keys settled, 0 keys set aside",
+        "1 of 3 tables read, 2 of 5 tables settled, 1,071 keys settled, 2 keys set aside",
+        "2 of 3 tables read, 2 of 5 tables settled, 2,071 keys settled, 4 keys set aside",
+        "3 of 3 tables read, 2 of 5 tables settled, 3,071 keys settled, 6 keys set aside",
+    ]
+
+
+def test_groups_of_tables_that_are_read_together_are_counted_as_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it = judge(tmp_path)
+    tables = [table(), table(), table()]
+    it.live.watch.begins(1, tables)
+    nothing: Any = None
+    reads = TableReads(*(nothing,) * 8, it.live.watch)
+    groups = [lambda: ("reads", tables[:2]), lambda: ("reads", tables[2:])]
+    monkeypatch.setattr(TableReads, "_groups", lambda *_: iter(groups))
+    assert len(reads.read(tables, tmp_path)) == 2
+    it.live.watch.reading("others")
+    assert "; 3 of 3 tables read, " in it.said[0]
 
 
 def test_a_wait_that_the_target_ends_in_time_is_no_matter_of_the_limit(tmp_path: Path) -> None:

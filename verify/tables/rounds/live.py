@@ -163,8 +163,7 @@ class LiveComparison:
                 break
             if rounds:
                 self.watch.sleep(uniform(0, min(_REST_S, rounds[-1].elapsed_s)))
-            self.watch.round, self.watch.aside = len(rounds) + 1, sum(t.aside_keys for t in tables)
-            self.watch.settled, self.watch.tables = len(tables) - len(open_tables), len(tables)
+            self.watch.begins(len(rounds) + 1, tables)
             done, snapshot = self._round(len(rounds) + 1, open_tables)
             rounds.append(done)
             if not done.reached:
@@ -252,6 +251,7 @@ class LiveComparison:
                     apart.append(table)
                 else:
                     reads.append((chunked, [table]))
+                    self.watch.read += 1
         return [*reads, *others.read(apart, directory)] or [others.nothing()]
 
     @staticmethod

@@ -134,6 +134,7 @@ class TableReads:
         with suppress(TimeIsUp):
             for group in self._groups(tables, directory):
                 read.append(group())
+                self.watch.read += len(read[-1][1])
         return read
 
     def _groups(self, tables: Sequence[TableProgress], directory: Path) -> Iterator[Callable[[], Group]]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from verify.readers.snapshot import LedgerState, LogPlace
+from verify.tables.rounds.progress import TableProgress
 from verify.tables.sweeps.pairing import TARGET_READ, TimeIsUp
 
 WITHIN_S = 600.0
@@ -33,8 +34,9 @@ class Watch:
         clock: seconds.
         sleep: rests some seconds.
         round: the number of the round, from 1.
-        aside: keys set aside so far.
-        settled, tables: how many tables have a verdict, and of how many.
+        tables: all tables, as they stand while a line is said.
+        read: how many were read in this round.
+        of_round: how many are to be.
     """
 
     within_s: float = math.inf
@@ -42,9 +44,9 @@ class Watch:
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     round: int = 1
-    aside: int = 0
-    settled: int = 0
-    tables: int = 0
+    tables: Sequence[TableProgress] = ()
+    read: int = 0
+    of_round: int = 0
     _began: float = field(init=False)
     _said: float = field(init=False)
 
@@ -75,6 +77,11 @@ class Watch:
         """The words for a verification whose time is up."""
         return f"the {self.within_s:g} s given (--within) were over"
 
+    def begins(self, number: int, tables: Sequence[TableProgress]) -> None:
+        """Begins a round over those of the tables that are open."""
+        self.round, self.tables = number, tables
+        self.read, self.of_round = 0, sum(table.open for table in tables)
+
     def reading(self, tables: str) -> None:
         """Has a line said about tables that are read."""
         self._tell(lambda: f"reading {tables}")
@@ -94,7 +101,14 @@ class Watch:
             return
         self._said = now
         of = "" if math.isinf(self.within_s) else f" of {self.within_s:g}"
-        self.say(
-            f"round {self.round}: {words()}; {self.settled} of {self.tables} tables settled, {self.aside:,} keys set"
-            f" aside before; {now - self._began:.0f}{of} s"
+        self.say(f"round {self.round}: {words()}; {self._standing()}; {now - self._began:.0f}{of} s")
+
+    def _standing(self) -> str:
+        """The tables and keys as they stand now: what the rounds before and this one have found out."""
+        done = sum(not table.open for table in self.tables)
+        settled = sum(sum(dict(table.statuses).values()) for table in self.tables)
+        aside = sum(table.aside_keys for table in self.tables)
+        return (
+            f"{self.read} of {self.of_round} tables read, {done} of {len(self.tables)} tables settled,"
+            f" {settled:,} keys settled, {aside:,} keys set aside"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import stat
 import subprocess
@@ -168,7 +169,10 @@ def test_a_range_and_then_everything_is_repaired_while_writers_hit_the_same_keys
         capfd.readouterr()
         with hitting(project):
             assert project.command(*listed) == 0
-    shown = capfd.readouterr().out
+    shown, said = capfd.readouterr()
+    assert "waiting for the run: 0 of 1 dump requests done" in said
+    standing = r"\d+ of 1 tables read, \d of 1 tables settled, [\d,]+ keys settled, \d+ keys set aside"
+    assert re.search(rf"Z round 1: reading purchase; {standing}; ", said), said
     assert "purchase: before 2 different, 1 extra, 2 missing; after nothing differs" in shown
     document = json.loads((report.parent / "repair.json").read_text())
     assert (document["verdict"], document["after"], document["others"]) == ("repaired", {}, {})
