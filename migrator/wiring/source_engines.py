@@ -23,10 +23,12 @@ from migrator.adapters.sources.executors.chunk_reader import (
 )
 from migrator.adapters.sources.mariadb.catalog import MariaCatalog
 from migrator.adapters.sources.mariadb.catalog import log_end as maria_log_end
+from migrator.adapters.sources.mariadb.catalog import server_name as maria_name
 from migrator.adapters.sources.mariadb.chunk_reader import MariaChunkReader
 from migrator.adapters.sources.mariadb.log_reader import MariaLogReader
 from migrator.adapters.sources.mysql.catalog import MysqlCatalog
 from migrator.adapters.sources.mysql.catalog import log_end as mysql_log_end
+from migrator.adapters.sources.mysql.catalog import server_name as mysql_name
 from migrator.adapters.sources.mysql.chunk_reader import MysqlChunkReader
 from migrator.adapters.sources.mysql.log_reader import MysqlLogReader
 from migrator.adapters.sources.postgres.catalog import PostgresCatalog
@@ -181,6 +183,7 @@ def _binlog_parts(
     log_reader: Callable[[BinlogSource, Sequence[TableSchema], SameServer, LogNotes], LogReader],
     chunk_reader: Callable[..., ChunkReader],
     log_end: Callable[[Any], Position],
+    server_name: Callable[[Any], str],
 ) -> MakeParts[BinlogSource]:
     """Makes a source's parts of the adapters that differ between MariaDB and MySQL."""
 
@@ -198,7 +201,7 @@ def _binlog_parts(
                 here,
                 _marks(source),
                 lambda: BinlogLoadMeter(source),
-                partial(binlog_retention, source, catalog.position),
+                partial(binlog_retention, source, catalog.position, server_name),
                 lambda: BinlogMeter(source, log_end),
                 elsewhere=_elsewhere(executors, partial(chunk_reader, source, same=same), here, same),
                 notes=notes,
@@ -288,12 +291,12 @@ SOURCE_ENGINES: Mapping[str, SourceEngine[Any]] = {
     "postgresql": POSTGRES,
     "mariadb": _binlog_engine(
         "mariadb",
-        _binlog_parts(MariaCatalog, MariaLogReader, MariaChunkReader, maria_log_end),
+        _binlog_parts(MariaCatalog, MariaLogReader, MariaChunkReader, maria_log_end, maria_name),
         MariaChunkReader.__module__,
     ),
     "mysql": _binlog_engine(
         "mysql",
-        _binlog_parts(MysqlCatalog, MysqlLogReader, MysqlChunkReader, mysql_log_end),
+        _binlog_parts(MysqlCatalog, MysqlLogReader, MysqlChunkReader, mysql_log_end, mysql_name),
         MysqlChunkReader.__module__,
     ),
 }

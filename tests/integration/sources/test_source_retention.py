@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
 
+from migrator.adapters.sources.binlog.place.undecided import server_mark
 from migrator.adapters.sources.binlog.retention import binlog_retention
+from migrator.adapters.sources.mariadb.catalog import server_name as maria_name
+from migrator.adapters.sources.mysql.catalog import server_name as mysql_name
 from migrator.adapters.sources.postgres.catalog import PostgresCatalog
 from migrator.adapters.sources.postgres.retention import slot_retention
+from migrator.connections.mysql.settings import connect as binlog_connect
 from migrator.embedded.process import scratch_directory
 from migrator.errors import ConnectionFailed
 from migrator.model.position import Position
@@ -17,6 +22,7 @@ from tests.fix_postgres_source import source_of as postgres_source
 from tests.integration.binlog_engine import BinlogEngine
 from tests.integration.binlog_reading import read_to
 from tests.integration.binlog_reading import source_of as binlog_source
+from tests.integration.waiting import await_true
 from tests.servers import Database, embedded_postgres
 
 pytestmark = pytest.mark.integration
@@ -77,12 +83,12 @@ def test_binlogs_expire_after_what_the_server_says(spare_database: Database) -> 
     ((before,),) = spare_database.query("SELECT @@global.binlog_expire_logs_seconds")
     try:
         spare_database.execute("SET GLOBAL binlog_expire_logs_seconds = 7200")
-        found = binlog_retention(source, lambda: AT)
+        found = binlog_retention(source, lambda: AT, maria_name)
         assert (found.end, found.expiry_s) == (AT, 7200)
         assert warnings(found, 3000) == []
         assert "binlog_expire_logs_seconds" in " ".join(warnings(found, 4000))
         spare_database.execute("SET GLOBAL binlog_expire_logs_seconds = 0")
-        assert binlog_retention(source, lambda: AT).expiry_s is None, "it keeps them"
+        assert binlog_retention(source, lambda: AT, maria_name).expiry_s is None, "it keeps them"
     finally:
         spare_database.execute(f"SET GLOBAL binlog_expire_logs_seconds = {before}")
 
@@ -97,8 +103,11 @@ def test_binlogs_are_told_from_what_is_captured_on_where_the_login_may_see_them(
     (captured,) = [part.position for part in read_to(reader, engine.end(source)).parts()]
     reader.close()
 
+    named = {"mariadb": maria_name, "mysql": mysql_name}
+
     def kept(from_there: Position | None, **login: str) -> int | None:
-        return binlog_retention(binlog_source(spare_database, **login), lambda: AT, from_there).kept_bytes
+        asked = binlog_source(spare_database, **login)
+        return binlog_retention(asked, lambda: AT, named[engine.kind], from_there).kept_bytes
 
     assert kept(captured) == 0, "all of it is captured"
     spare_database.execute(f"INSERT INTO t VALUES (2, REPEAT('x', {MIB}))", "FLUSH BINARY LOGS")
@@ -123,8 +132,65 @@ def test_binlogs_are_told_from_what_is_captured_on_where_the_login_may_see_them(
         spare_database.execute(f"DROP USER '{user}'@'%'")
 
 
+def test_behind_another_server_nothing_is_known_until_a_transaction_of_its_own_log_is_captured(
+    engine: BinlogEngine, spare_database: Database, request: pytest.FixtureRequest
+) -> None:
+    """A promoted replica names its files by itself: a place in the old primary's is in one of these by chance."""
+    promoted: Database = request.getfixturevalue("old_maria" if engine.kind == "mariadb" else "old_mysql")
+    name = maria_name if engine.kind == "mariadb" else mysql_name
+
+    def captured_of(database: Database) -> Position:
+        database.execute("CREATE TABLE t (k int PRIMARY KEY, v longtext)")
+        reader, _ = engine.started(binlog_source(database), "t")
+        database.execute("INSERT INTO t VALUES (1, 'x')")
+        (part,) = read_to(reader, engine.end(binlog_source(database))).parts()
+        reader.close()
+        return part.position
+
+    def kept(database: Database, place: Position) -> int | None:
+        return binlog_retention(binlog_source(database), lambda: AT, name, place).kept_bytes
+
+    with binlog_connect(binlog_source(spare_database)) as old, binlog_connect(binlog_source(promoted)) as new:
+        marks = [server_mark(name(one)) for one in (old, new)]
+    before, after = captured_of(spare_database), captured_of(promoted)
+    assert [json.loads(place.token)["server"] for place in (before, after)] == marks
+    assert kept(spare_database, before) == 0
+    there = json.loads(after.token)
+    by_chance = json.dumps(json.loads(before.token) | {"file": there["file"], "offset": there["offset"]})
+    assert kept(promoted, Position(before.order, by_chance)) is None
+    assert kept(promoted, after) is not None, "the control: a place of its own in that very file is known"
+    unmarked = {name: value for name, value in there.items() if name != "server"}
+    assert kept(promoted, Position(1, json.dumps(unmarked))) is None, (
+        "an earlier version's doesn't say whose it is"
+    )
+
+
+def test_of_a_purged_file_nothing_is_known(engine: BinlogEngine, spare_database: Database) -> None:
+    source = binlog_source(spare_database)
+    name = maria_name if engine.kind == "mariadb" else mysql_name
+    spare_database.execute("CREATE TABLE t (k int PRIMARY KEY, v longtext)")
+    reader, _ = engine.started(source, "t")
+    spare_database.execute("INSERT INTO t VALUES (1, 'x')")
+    (captured,) = [part.position for part in read_to(reader, engine.end(source)).parts()]
+    reader.close()
+    spare_database.execute("FLUSH BINARY LOGS", "INSERT INTO t VALUES (2, 'y')")
+
+    def kept() -> int | None:
+        return binlog_retention(source, lambda: AT, name, captured).kept_bytes
+
+    assert (kept() or 0) > 0, "the control"
+    file = str(spare_database.query("SHOW BINARY LOGS")[-1][0])
+
+    def purged() -> bool:  # a dump thread that ends just now may still hold the file
+        spare_database.execute(f"PURGE BINARY LOGS TO '{file}'")
+        return len(spare_database.query("SHOW BINARY LOGS")) == 1
+
+    await_true(purged, "the files before are gone")
+    assert kept() is None
+
+
 def test_a_source_that_can_not_be_asked_is_named(old_pg: Database) -> None:
     with pytest.raises(ConnectionFailed):
         slot_retention(postgres_source(old_pg, port=1), lambda: AT)
     with pytest.raises(ConnectionFailed):
-        binlog_retention(binlog_source(old_pg, port=1), lambda: AT)
+        binlog_retention(binlog_source(old_pg, port=1), lambda: AT, maria_name)

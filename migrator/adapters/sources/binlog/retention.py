@@ -8,6 +8,7 @@ from typing import Any
 
 import pymysql
 
+from migrator.adapters.sources.binlog.place.undecided import server_mark
 from migrator.connections.mysql.settings import BinlogSource, connect, named_errors
 from migrator.connections.mysql.sql import query, variable
 from migrator.model.position import Position
@@ -21,12 +22,16 @@ _REMEDY = (
 
 
 def binlog_retention(
-    source: BinlogSource, position: Callable[[], Position], captured: Position | None = None
+    source: BinlogSource,
+    position: Callable[[], Position],
+    server_name: Callable[[Any], str],
+    captured: Position | None = None,
 ) -> Retention:
     """Asks the server now. Raises ``ConnectionFailed``, ``SourceError``.
 
     Settings need no rights. The sizes of its files need more than reading the log does: REPLICATION CLIENT,
-    MariaDB: BINLOG MONITOR. Without it, or before something is captured, nobody knows how much is kept. MySQL
+    MariaDB: BINLOG MONITOR. Nobody knows how much is kept without it, before something is captured, or until the
+    first transaction of another server (a promoted replica) is: files of one name are different files there. MySQL
     purges by time unless ``binlog_expire_logs_auto_purge`` is off.
     """
     end = position()
@@ -35,15 +40,16 @@ def binlog_retention(
         with connection:
             expiry_s = float(variable(connection, "binlog_expire_logs_seconds") or 0)
             purges = variable(connection, "binlog_expire_logs_auto_purge") != "0"
-            kept = None if captured is None else kept_bytes(_files(connection), *_place(captured))
+            mark, file, offset = _place(captured)
+            here = bool(mark) and mark == server_mark(server_name(connection))
+            kept = kept_bytes(_files(connection), file, offset) if here else None
     return Retention(end, kept_bytes=kept, expiry_s=expiry_s if expiry_s and purges else None, remedy=_REMEDY)
 
 
 def kept_bytes(files: list[tuple[str, int]], file: str, offset: int) -> int | None:
     """Bytes from a place to the end of a log, by its files and their sizes, the oldest first; None: unknown.
 
-    A place in a file that isn't there, or behind its end, is another server's (a replica that was promoted names its
-    files by itself), or was purged: GTIDs alone say which.
+    A place in a file that isn't there, or behind its end, was purged, or is of a log that was begun anew.
     """
     names = [name for name, _ in files]
     if file not in names:
@@ -62,10 +68,13 @@ def _files(connection: Any) -> list[tuple[str, int]]:
         raise
 
 
-def _place(position: Position) -> tuple[str, int]:
-    """File and offset of a position of either engine; nothing is known of one of another kind of source."""
+def _place(position: Position | None) -> tuple[str, str, int]:
+    """The server's mark, file and offset of a position of either engine.
+
+    Nothing is known of one of another kind of source, of an earlier version, or that no log was read for.
+    """
     try:
-        parts = json.loads(position.token)
-        return str(parts["file"]), int(parts["offset"])
+        parts = json.loads(position.token if position is not None else "")
+        return str(parts["server"]), str(parts["file"]), int(parts["offset"])
     except (ValueError, KeyError, TypeError):
-        return "", 0
+        return "", "", 0

@@ -38,20 +38,23 @@ class Gtid(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogPlace:
-    """A parsed position: GTID state, and binlog file and offset of the transaction's end ("" and 0 if unknown)."""
+    """A parsed position: GTID state, and binlog file and offset of the transaction's end ("" and 0 if unknown).
+
+    ``server``: mark of the server that has the file (``server_mark``); parsed places leave it out.
+    """
 
     gtids: Mapping[int, Gtid]
     file: str
     offset: int
     undecided: Undecided = NONE
     proof: Proof | None = None
+    server: str = ""
 
     def position(self) -> Position:
         """The place as the rest of the program sees it."""
         order = sum(gtid.sequence for gtid in self.gtids.values())
-        return Position(
-            order, token(gtid_text(self.gtids), self.file, self.offset, self.undecided, self.proof)
-        )
+        text = gtid_text(self.gtids)
+        return Position(order, token(text, self.file, self.offset, self.undecided, self.proof, self.server))
 
     def read_from(self) -> Mapping[int, Gtid]:
         """The GTID state to ask the server for."""

@@ -51,7 +51,7 @@ class DomainTrack:
         self._at_s = 0
         self._order = sum(gtid.sequence for gtid in start.values())
         self._others: tuple[int, str, str] | None = None
-        self._file = ""
+        self._file = self._server = ""
         self._number: int | None = None
         self._offset = 0
         self._open: Gtid | None = None
@@ -115,6 +115,11 @@ class DomainTrack:
         self._undecided = undecided
         self._tokens.remember(undecided)
 
+    def served_by(self, server: str) -> None:
+        """The log is that of the server with this mark."""
+        self._server = server
+        self._tokens.served_by(server)
+
     def in_file(self, name: str) -> None:
         """The events that follow are in this file."""
         self._file, self._number = name, None
@@ -154,7 +159,8 @@ class DomainTrack:
         if self._ended is not None:
             gtid, at_s, before = self._ended
             proof = Proof(str(gtid), at_s, "" if before is None else str(before))
-        return LogPlace(self._gtids, self._file, self._offset, self._undecided, proof).position()
+        server = self._server if self._file else ""
+        return LogPlace(self._gtids, self._file, self._offset, self._undecided, proof, server).position()
 
     def place(self) -> str:
         """The same in words."""

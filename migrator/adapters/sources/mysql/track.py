@@ -109,6 +109,10 @@ class SetTrack:
         """Makes all later positions carry these undecided XA transactions."""
         self._tokens.remember(undecided)
 
+    def served_by(self, server: str) -> None:
+        """The log is that of the server with this mark."""
+        self._tokens.served_by(server)
+
     def in_file(self, name: str) -> None:
         """The events that follow are in this file."""
         self._file = name

@@ -62,6 +62,10 @@ class Track(Protocol):
         """Makes all later positions carry these undecided XA transactions."""
         ...
 
+    def served_by(self, server: str) -> None:
+        """The log is that of the server with this mark (``server_mark``)."""
+        ...
+
     def in_file(self, name: str) -> None:
         """The events that follow are in this file."""
         ...

@@ -44,9 +44,22 @@ NONE = Undecided()
 _MAY_NOT_RECOVER = 1401
 
 
-def token(gtids: str, file: str, offset: int, undecided: Undecided = NONE, proof: Proof | None = None) -> str:
-    """The token of a position."""
+def server_mark(name: str) -> str:
+    """A short mark of a server, by its name: file and offset of a place mean nothing on another one."""
+    return hashlib.blake2b(name.encode(), digest_size=4).hexdigest()
+
+
+def token(
+    gtids: str,
+    file: str,
+    offset: int,
+    undecided: Undecided = NONE,
+    proof: Proof | None = None,
+    server: str = "",
+) -> str:
+    """The token of a position; ``server``: the mark of the one whose log has the file, empty if unknown."""
     parts: dict[str, Any] = {"gtid": gtids, "file": file, "offset": offset}
+    parts |= {"server": server} if server else {}
     if proof is not None:
         parts |= {"last": proof.gtid, "at": proof.at}
         parts |= {"before": proof.before} if proof.before else {}
@@ -64,12 +77,17 @@ class Tokens:
 
     def __init__(self, undecided: Undecided, proof: Proof | None = None):
         self._last = "" if proof is None else proof.text()
+        self._server = ""
         self.in_file("")
         self.remember(undecided)
 
+    def served_by(self, server: str) -> None:
+        """The files that follow are of the server with this mark."""
+        self._server = f', "server": "{server}"'
+
     def in_file(self, file: str) -> None:
         """The places that follow are in this file."""
-        self._file = f', "file": {json.dumps(file)}, "offset": '
+        self._file = f', "file": {json.dumps(file)}{self._server if file else ""}, "offset": '
 
     def remember(self, undecided: Undecided) -> None:
         """The places that follow remember this."""
@@ -102,7 +120,7 @@ def remembering(place: Position, undecided: Undecided) -> Position:
     """The place, remembering this."""
     parts = json.loads(place.token)
     at = parts["gtid"], parts["file"], parts["offset"]
-    return Position(place.order, token(*at, undecided, proof_of(parts)))
+    return Position(place.order, token(*at, undecided, proof_of(parts), parts.get("server", "")))
 
 
 def prepared_now(connection: Any) -> frozenset[str] | None:

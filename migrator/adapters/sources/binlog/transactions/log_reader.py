@@ -28,6 +28,7 @@ from migrator.adapters.sources.binlog.place.undecided import (
     looking_back,
     prepared_now,
     remembering,
+    server_mark,
     undecided_of,
 )
 from migrator.adapters.sources.binlog.rows.charsets import Charsets
@@ -140,7 +141,7 @@ class BinlogReader(ABC):
         known_before = undecided_of(json.loads(begin.token))
         guard.go_on(known_before.cascades, self._source.server.address)
         begin = self._proved(begin, end, name)
-        track = self._follow(begin, end)
+        track = self._track(begin, end, name)
         catalog = {table: found for table, found in known.items() if found is not None}
         tables = CapturedTables(
             self._tables,
@@ -206,6 +207,11 @@ class BinlogReader(ABC):
         except ConnectionFailed:
             self.close()
             raise
+
+    def _track(self, begin: Position, end: Position, server: str) -> Track:
+        track = self._follow(begin, end)
+        track.served_by(server_mark(server))
+        return track
 
     def _last_replaced(
         self, begin: Position, end: Position, statements: StatementReader, tables: CapturedTables
