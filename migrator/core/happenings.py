@@ -66,7 +66,7 @@ def _lag(before: Lag, after: Lag, max_lag_s: float) -> Iterator[Happening]:
     was, now = (one.age_s is not None and one.age_s > max_lag_s for one in (before, after))
     if now and not was:
         yield Happening(
-            events.LAG_BEYOND, f"the oldest change that waits is {after.age_s:,.0f} s old", WARNING
+            events.LAG_BEYOND, f"what isn't applied yet is up to {after.age_s:,.0f} s old", WARNING
         )
     if was and after.age_s is not None and not now:
         yield Happening(events.LAG_WITHIN, f"the lag is within {max_lag_s:g} s again")

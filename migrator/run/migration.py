@@ -30,7 +30,6 @@ from migrator.errors import (
 from migrator.model.finding import Finding
 from migrator.model.ledger import Ledger
 from migrator.model.limits import SET_ASIDE
-from migrator.model.observed.observation import STANDING_BY
 from migrator.model.progress import Checkpoint
 from migrator.model.table import TableSchema
 from migrator.model.target import TargetTable
@@ -223,7 +222,7 @@ class Migration:
                 self._lead(lease.epoch, stopping, until)
                 replaced = not parts.leadership.held()
         finally:
-            self.progress.set(epoch=0, doing="")
+            self.progress.set(epoch=0, doing="", standing_by=False)
             parts.leadership.release()
             parts.target.close()
         try:
@@ -248,7 +247,7 @@ class Migration:
             refuse(preflight(parts))
         if not self._standby:
             return None if stopping.requested() else parts.leadership.acquire(parts.known_epoch())
-        self.progress.doing(STANDING_BY)
+        self.progress.doing("asking who leads")
         while not stopping.requested():
             # A takeover must not wait for Spark to start, nor for its first plans.
             waited = stood_by(parts.leadership, stopping, self.progress, self._warm)

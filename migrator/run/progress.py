@@ -12,7 +12,16 @@ from dataclasses import dataclass, field, replace
 from migrator.core.lag import LagMeter
 from migrator.core.standing import phase_of
 from migrator.errors import MigratorError
-from migrator.model.observed.observation import Applied, Lag, Server, StepTaken, Work
+from migrator.model.observed.observation import (
+    STANDING_BY,
+    STARTING,
+    STOPPED,
+    Applied,
+    Lag,
+    Server,
+    StepTaken,
+    Work,
+)
 from migrator.model.position import Position
 from migrator.model.progress import Filling, TableDump
 from migrator.model.retention import Retention
@@ -34,6 +43,8 @@ class Snapshot:
     process, 0 before. ``filling`` has the joined targets that are being filled piece by piece.
     ``retrying``: source rows of rows set aside are about to be asked for.
     ``doing`` is what this process does before it captures and applies; empty once it does.
+    ``standing_by``: it waits until the process that leads doesn't any more. ``ended``: the run is over, and its
+    process about to be.
     ``retention`` is what the source last said about its log.
     ``warnings`` are what an operator should do something about while everything
     still goes on.
@@ -64,6 +75,8 @@ class Snapshot:
     led: int = 0
     retention: Retention | None = None
     doing: str = ""
+    standing_by: bool = False
+    ended: bool = False
     note: str = ""
     warnings: tuple[str, ...] = ()
 
@@ -73,7 +86,11 @@ class Snapshot:
 
 
 def phase(now: Snapshot) -> str:
-    """The phase of a process that leads (one of ``model.observed.observation.PHASES``)."""
+    """The phase of this process, whether it leads or not (one of ``model.observed.observation.PHASES``)."""
+    if now.ended:
+        return STOPPED
+    if not now.epoch:
+        return STANDING_BY if now.standing_by else STARTING
     begun = now.captured is not None and now.applied is not None
     return phase_of(now.dumps, now.requests, bool(now.filling), begun)
 

@@ -195,12 +195,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._answer(
                 refusal(HTTPStatus.UNAUTHORIZED, "a token is needed", remedy="send Authorization: Bearer ...")
             )
-        elif path == "/metrics":
-            self._answer(Answer(HTTPStatus.OK, CONTENT_TYPE, exposition(self.server.look())))
         elif path in ("/healthz", "/readyz"):
             self._health(path)
-        elif page is not None and self._strange_host():
+        elif self._strange_host():
             self._misdirected()
+        elif path == "/metrics":
+            self._answer(Answer(HTTPStatus.OK, CONTENT_TYPE, exposition(self.server.look())))
         elif page is not None and (found := page.for_readers(path, bool(self._control()))) is not None:
             self._answer(found)
         elif path == "/requests":
@@ -258,9 +258,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         return token is not None and hmac.compare_digest(brought.encode(), f"Bearer {token}".encode())
 
     def _strange_host(self) -> bool:
-        """Tells whether a browser was led here by a foreign name, where nothing else asks who reads."""
+        """Tells whether a browser was led here by a foreign name, where nothing else asks who reads.
+
+        A browser always says by which name it comes.
+        """
         listening = self.server.listening
-        if listening.token is not None or listening.tls_client_ca:
+        if listening.token is not None or listening.tls_client_ca or "Host" not in self.headers:
             return False
         name = self.headers.get("Host", "").rpartition(":")[0] or self.headers.get("Host", "")
         name = name.strip("[]").lower()

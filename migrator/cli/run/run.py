@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import replace
 
 import click
@@ -113,13 +114,13 @@ def run(
     migration = Migration(parts, standby)
     goal = caught_up(parts.catalog.position) if until == "caught-up" else None
     there = settings.observe.at(listen) if listen else settings.observe.there
-    if there is not None and there.port:
-        say(f"the live page is at {there.url}")
     manager = ServiceManager()
-    with (
-        watched(settings, migration.progress, behind(settings, parts.mapping), listen, log_format or ""),
-        Display(migration.progress, plain=plain or None),
-    ):
+    with ExitStack() as stack:
+        page = behind(settings, parts.mapping)
+        stack.enter_context(watched(settings, migration.progress, page, listen, log_format or ""))
+        if there is not None and there.port:
+            say(f"the live page is at {there.url}")  # not before it is
+        stack.enter_context(Display(migration.progress, plain=plain or None))
         beside = None
         if manager.listens():
             stopping.thread("service", lambda: manager.follow(migration.progress, stopping))
@@ -136,6 +137,7 @@ def run(
             said = f"error: {error}"
             raise
         finally:
+            migration.progress.set(ended=True)
             keep_stop(settings, said)
             stopping.request()
             if beside is not None:

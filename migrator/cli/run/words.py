@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from migrator.model.observed.observation import STANDING_BY, STARTING, STOPPED, Lag
+from migrator.model.observed.observation import STANDING_BY, STOPPED, Lag
 from migrator.model.progress import TableDump
 from migrator.run.progress import Snapshot, phase
 
 
 def phase_words(now: Snapshot) -> str:
     """The phase, and while it starts what it does."""
-    if now.doing:
-        return now.doing if now.doing == STANDING_BY else f"{STARTING}: {now.doing}"
-    if now.epoch:
-        return phase(now)
-    return STOPPED if now.led else STARTING
+    found = phase(now)
+    return f"{found}: {now.doing}" if now.doing and found not in (STANDING_BY, STOPPED) else found
 
 
 def stream_words(now: Snapshot, changes_per_s: float, lag: Lag) -> str:

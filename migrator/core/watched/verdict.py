@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from migrator.core.watched import servers, work
 from migrator.model.observed.bounds import Bounds
 from migrator.model.observed.hour import Hour
-from migrator.model.observed.observation import DUMPING, FILLING, STANDING_BY, STREAMING, Observation
+from migrator.model.observed.observation import DUMPING, FILLING, STANDING_BY, STOPPED, STREAMING, Observation
 from migrator.model.observed.trouble import LEVELS, LOOK, UNKNOWN, WAIT, WELL, Trouble
 
 _RULES = (
@@ -90,6 +90,8 @@ def _well(seen: Observation) -> tuple[str, str, str]:
         )
     if seen.phase == FILLING:
         return WELL, f"nothing is wrong: {len(seen.filling):,} joined targets are being filled", _NONE
+    if seen.phase == STOPPED:
+        return WAIT, "the run has ended: this process is about to", "its last lines and its log say why"
     if seen.phase != STREAMING:
         return WAIT, f"it is {seen.phase}: nothing is read or applied yet", "wait, or look at the note"
     if not seen.lag.known:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from migrator.model.observed.bounds import Bounds
 from migrator.model.observed.hour import Hour
-from migrator.model.observed.observation import LEADER, STANDBY, STREAMING, Observation
+from migrator.model.observed.observation import LEADER, STANDBY, STOPPED, STREAMING, Observation
 from migrator.model.observed.trouble import ACT, LOOK, Trouble
 
 HOT_LAG_S = 60.0
@@ -21,7 +21,12 @@ _LONG = 300
 
 def nobody_leads(seen: Observation, hour: Hour, _bounds: Bounds) -> Iterator[Trouble]:
     """Processes that stand by while none leads."""
-    if seen.role == STANDBY and not seen.leader and seen.at_us - seen.started_us > _UNLED_US:
+    if (
+        seen.role == STANDBY
+        and seen.phase != STOPPED
+        and not seen.leader
+        and seen.at_us - seen.started_us > _UNLED_US
+    ):
         yield Trouble(
             "NobodyLeads",
             ACT,

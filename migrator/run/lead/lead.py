@@ -42,16 +42,16 @@ def stood_by(
             if not error.retryable:
                 raise
             progress.met(error)
-            progress.set(note=f"standby: {error.what}; trying again")
+            progress.set(note=f"standby: {error.what}; trying again", standing_by=True)
             stopping.wait(_LOOK_S)
             continue
         if not leads:
             break
-        progress.set(note=f"standby: {leads} leads")
+        progress.set(note=f"standby: {leads} leads", standing_by=True)
         if not waited:
             waited = True
             warm()
-    progress.set(note="")
+    progress.set(note="", standing_by=False)
     return waited
 
 

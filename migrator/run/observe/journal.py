@@ -19,7 +19,7 @@ from migrator.model.observed.happening import (
     WARNING,
     Happening,
 )
-from migrator.model.observed.observation import STANDING_BY, STARTING, Ended, Judged
+from migrator.model.observed.observation import STARTING, Ended, Judged
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress, phase
 
@@ -100,12 +100,11 @@ class Journal:
         now, judged = self._progress.snapshot(), Judged()
         with suppress(MigratorError):
             judged = self._judged()
-        stands_by = not now.epoch and now.note.startswith("standby: ")
         retention = now.retention
         return Outline(
-            phase=phase(now) if now.epoch else STANDING_BY if stands_by else STARTING,
+            phase=phase(now),
             epoch=now.epoch,
-            stood_by=stands_by or (self._last.stood_by and not now.epoch),
+            stood_by=now.standing_by or (self._last.stood_by and not now.epoch),
             note=now.note,
             warnings=dict(self._progress.warnings()),
             errors={names[0]: number for names, number in self._progress.work().errors},

@@ -24,8 +24,6 @@ from migrator.model.observed.live import Live
 from migrator.model.observed.observation import (
     LEADER,
     STANDBY,
-    STANDING_BY,
-    STARTING,
     Ended,
     Judged,
     Observation,
@@ -221,7 +219,7 @@ class Observer:
             at_us=time.time_ns() // 1000,
             started_us=self._started_us,
             role=LEADER if leads else STANDBY,
-            phase=_phase(now, seen, leads),
+            phase=phase(now),
             note=now.note or now.doing,
             warnings=self._progress.warnings(),
             epoch=now.epoch or (hint.epoch if hint is not None else 0),
@@ -270,12 +268,6 @@ class Observer:
         with self._lock:
             for name, answer in answers.items():
                 setattr(self._answers, name, answer)
-
-
-def _phase(now: Snapshot, seen: Seen, leads: bool) -> str:
-    if leads:
-        return phase(now)
-    return STANDING_BY if seen.leader else STARTING
 
 
 def _again(look: Callable[[], None], every_s: float, stopping: Stopping) -> None:

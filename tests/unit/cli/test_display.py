@@ -95,9 +95,9 @@ def test_a_line_comes_only_when_something_changed_and_a_warning_only_once() -> N
 
 def test_a_start_names_its_steps_and_a_standby_what_it_is() -> None:
     assert phase_words(Snapshot(doing="starting Spark")) == "starting: starting Spark"
-    assert phase_words(Snapshot(doing="standing by", led=3)) == "standing by"
+    assert phase_words(Snapshot(doing="starting Spark", standing_by=True, led=3)) == "standing by"
     assert phase_words(Snapshot()) == "starting"
-    assert phase_words(replace(NOW, epoch=0, led=1)) == "stopped"
+    assert phase_words(replace(NOW, epoch=0, led=1, ended=True)) == "stopped"
     (line,) = lines(Snapshot(doing="checking both servers", note="later"))
     assert line == "starting: checking both servers | later"
 

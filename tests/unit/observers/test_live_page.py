@@ -139,7 +139,12 @@ def test_a_browser_that_was_led_here_by_a_foreign_name_learns_nothing(page: Brow
         status, _, text = page.get("/live.json", Host=host)
         assert (status, "shop" in text) == (421, False), host
         assert "127.0.0.1" in json.loads(text)["remedy"]
-    assert page.get("/metrics", Host="evil.example")[0] == 200, "who scrapes by another name goes on"
+        status, _, text = page.get("/metrics", Host=host)
+        assert (status, "migrator_lag" in text) == (421, False), (
+            f"{host}: metrics name tables and errors, too"
+        )
+    assert page.get("/healthz", Host="evil.example")[0] == 200, "a probe by another name goes on"
+    assert "migrator_lag" in page.get("/metrics")[2], "the control"
 
 
 def test_a_request_that_was_led_here_by_a_foreign_name_does_nothing(page: Browsed) -> None:

@@ -15,6 +15,7 @@ from migrator.adapters.event_log.files.segment_writer import FileSegmentWriter
 from migrator.adapters.event_log.files.set_aside import set_aside
 from migrator.errors import ConnectionFailed, EventLogError, FencedError
 from migrator.model.ledger import Ledger
+from migrator.model.observed.observation import STANDING_BY, STARTING
 from migrator.model.position import Position
 from migrator.ports.eventlog import ReaderPlace, SegmentContent, SegmentWriter
 from migrator.ports.leadership import Lease
@@ -22,7 +23,7 @@ from migrator.ports.source import LogReader
 from migrator.ports.target import Target, TargetBatch
 from migrator.run.failure import Stopping
 from migrator.run.lead.lead import AppliedOnly, Lead, SureTarget, SureWriter, overtaken, stood_by
-from migrator.run.progress import Progress
+from migrator.run.progress import Progress, phase
 from tests.contract.event_log.eventlog_content import content
 
 DEADLINE_S = 20.0
@@ -132,9 +133,9 @@ def test_a_standby_waits_through_leaders_and_cuts_and_warms_up_once() -> None:
     scripted, progress, warmed = Scripted(), Progress(), []
     cut = ConnectionFailed("gone", retryable=True)
     scripted.leaders = ["process 1 on a", cut, "process 2 on b", ""]
-    assert stood_by(scripted, Stopping(), progress, lambda: warmed.append(progress.snapshot().note))
-    assert warmed == ["standby: process 1 on a leads"]
-    assert progress.snapshot().note == ""
+    assert stood_by(scripted, Stopping(), progress, lambda: warmed.append(phase(progress.snapshot())))
+    assert warmed == [STANDING_BY]
+    assert (progress.snapshot().note, phase(progress.snapshot())) == ("", STARTING)
     scripted.leaders = [""]
     assert not stood_by(scripted, Stopping(), progress, lambda: warmed.append("again"))
     assert len(warmed) == 1

@@ -66,14 +66,25 @@ def test_a_run_is_told_from_its_beginning_to_its_end() -> None:
 
 def test_a_takeover_is_told_as_one() -> None:
     world = World()
-    world.progress.set(note="standby: process 1 leads")
+    world.progress.set(note="standby: process 1 leads", standing_by=True)
     world.journal.look()
-    world.progress.set(note="")
+    world.progress.set(note="", standing_by=False)
     world.journal.look()  # between the lead's end and the own one
     world.progress.set(epoch=4)
     world.journal.look()
     assert "run.took-over" in world.ids()
     assert world.served() == ["run.took-over"]
+
+
+def test_a_run_that_ends_begins_no_other_phase() -> None:
+    world = World()
+    world.progress.set(epoch=4)
+    world.journal.look()
+    world.progress.set(epoch=0, ended=True)
+    world.journal.ended(Ended(1))
+    told = [one.words for one in world.kept if one.event == "run.phase"]
+    assert told[-1] == "stopped"
+    assert "starting" not in told
 
 
 def test_a_hook_that_fails_is_an_event_and_one_that_hangs_keeps_nobody() -> None:

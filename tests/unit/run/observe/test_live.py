@@ -58,6 +58,7 @@ class World:
 def test_a_standby_tells_the_leaders_requests_and_the_tables_that_the_ledger_knows() -> None:
     world = World()
     world.look()
+    world.progress.set(standing_by=True)
     live = world.observer.live()
     assert (live.targets, live.book, live.requests, live.cutover) == (("person",), BOOK, (OPEN,), SWITCHING)
     assert live.verdict.what.startswith("the run before this one was ended by MappingError") is False, (

@@ -7,16 +7,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from migrator.adapters.observers.server import not_ready
+from migrator.core.watched.verdict import troubles, verdict
 from migrator.errors import ConnectionFailed, VerifyError
 from migrator.model.hint import Hint
 from migrator.model.ledger import Ledger
+from migrator.model.observed.bounds import Bounds
+from migrator.model.observed.hour import Hour
 from migrator.model.observed.observation import (
     DUMPING,
     STANDING_BY,
     STARTING,
+    STOPPED,
     STREAMING,
     Ended,
     Judged,
+    Observation,
     Room,
     SetAside,
 )
@@ -81,6 +87,10 @@ def test_a_standby_tells_of_the_leader_and_of_the_target() -> None:
     world = World()
     assert world.observer.observation().phase == STARTING
     world.look()
+    assert world.observer.observation().phase == STARTING, (
+        "somebody leads, but this process isn't a standby yet"
+    )
+    world.progress.set(standing_by=True)
     world.progress.answered(world.clock(), Position(9, "9"))
     seen = world.observer.observation()
     assert (seen.role, seen.phase, seen.leader, seen.standbys) == ("standby", STANDING_BY, "process 1", 2)
@@ -106,6 +116,29 @@ def test_a_leader_tells_of_itself() -> None:
     world.progress.set(dumps=(DUMP,))
     assert world.observer.observation().phase == STREAMING
     assert seen.ended is None
+
+
+def names(seen: Observation) -> list[str]:
+    """Names of the troubles that are seen."""
+    return [one.name for one in troubles(seen, Hour(), Bounds())]
+
+
+def test_a_run_that_is_over_stands_by_for_nobody() -> None:
+    """Its process lives on for a while: the hook is waited for, and Spark's end. The last look saw it lead."""
+    world = World()
+    world.look()
+    world.progress.answered(world.clock(), Position(9, "9"))
+    world.progress.set(epoch=5, led=5, applied=Position(9, "9"), captured=Position(9, "9"), dumps=(DUMP,))
+    assert not not_ready(world.observer.observation())
+    world.progress.set(epoch=0)
+    assert world.observer.observation().phase == STARTING, "it may start again in this process"
+    world.progress.set(ended=True)
+    seen = world.observer.observation()
+    assert (seen.phase, not_ready(seen)) == (STOPPED, "it is stopped")
+    later = replace(seen, leader="", at_us=seen.started_us + 10**9)
+    unled = {phase: "NobodyLeads" in names(replace(later, phase=phase)) for phase in (STOPPED, STARTING)}
+    assert unled == {STOPPED: False, STARTING: True}
+    assert verdict(seen, Hour(), ()).what == "the run has ended: this process is about to"
 
 
 def test_a_target_that_fails_is_down_since_then_and_comes_back() -> None:
