@@ -11,6 +11,7 @@ from types import ModuleType
 import click
 
 from migrator import __version__
+from migrator.cli.group import streams
 from migrator.cli.group.commands import Commands
 from migrator.cli.in_utf8 import begin_in_utf8, refuse_other_encodings
 from migrator.cli.phases import say_first
@@ -23,6 +24,7 @@ _PRIVATE = (
     "history", "dual-read", "rows", "cutover",
 )  # fmt: skip
 """Commands whose files are for this user only. What ``init`` writes is meant to be shared."""
+_ROOM = "make room where it goes, then give the command again"
 _OWN_PROCESS = object()
 """Tells that the process is this command's: elsewhere its umask is not ours to set."""
 
@@ -39,6 +41,7 @@ def cli(context: click.Context) -> None:
 def main() -> None:
     """Runs the command and ends the process; a named error becomes one clear message and exit code 2."""
     begin_in_utf8()
+    streams.put_in_place()
     later = say_first(sys.argv[1:])
     before, spark = threads_now(), _spark()
     with heard():
@@ -65,6 +68,14 @@ def _exit_code(later: Timer | None) -> int:
         finally:
             if later is not None:
                 later.cancel()
+    except streams.Unwritten as error:
+        streams.gone()
+        if error.nobody_reads:
+            return streams.NOBODY_READS
+        click.echo(
+            f"error: standard output can't be written\n  cause: {error.why}\n  remedy: {_ROOM}", err=True
+        )
+        return 2
     except MigratorError as error:
         first, *rest = error.lines()
         click.echo("\n".join([f"error: {first}", *(f"  {line}" for line in rest)]), err=True)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from migrator.model.observed.printable import printable
+
 _SHOWN = 60
 
 
@@ -35,6 +37,6 @@ def spoken(value: object) -> str:
     if isinstance(value, bytes):
         return f"0x{value.hex()}"
     if isinstance(value, str):
-        printed = (one if one.isprintable() else ascii(one)[1:-1] for one in value.replace("'", "''"))
-        return f"'{''.join(printed)}'"
+        doubled = value.replace("'", "''")
+        return f"'{printable(doubled)}'"
     return str(value)

@@ -20,6 +20,7 @@ from sqlalchemy.exc import DBAPIError
 from migrator import __version__
 from migrator.connections.refusing import remedy_of
 from migrator.errors import TargetError
+from migrator.model.observed.printable import printable
 from migrator.schema.control import connected, upgrade_target
 from migrator.schema.dialects import DIALECTS
 from migrator.schema.engines import as_engine
@@ -58,9 +59,7 @@ class Act:
             f": {part}" for part in (self.detail, self.reason and f"because {self.reason}") if part
         )
         whole = f"{self.at}  {self.act} by {who}, version {self.version}{led}{more}"
-        return "".join(
-            character if character.isprintable() else ascii(character)[1:-1] for character in whole
-        )
+        return printable(whole)
 
 
 @dataclass(frozen=True, slots=True)

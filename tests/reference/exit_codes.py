@@ -18,4 +18,7 @@ def lines() -> Iterator[str]:
     ]
     yield from table(["Command", *map(str, _CODES)], [*rows, ["any other", "done", "", "error", ""]])
     yield ""
-    yield "130: Ctrl-C or SIGTERM ended the command at once; of `run`, the second one."
+    yield (
+        "130: Ctrl-C or SIGTERM ended the command at once; of `run`, the second one. 141: nobody reads any more what"
+        " it prints (`migrator status | head -1`)."
+    )

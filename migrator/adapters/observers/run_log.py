@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from migrator.model.observed.happening import Happening
+from migrator.model.observed.printable import printable
 
 NAME = "run.log"
 KEPT = 5
@@ -57,11 +58,7 @@ class RunLog:
         if self._form == JSON:
             return json.dumps(document(self._migration, at_us, one), ensure_ascii=False)
         about = f" [{one.about}]" if one.about else ""
-        words = "".join(
-            character if character.isprintable() else ascii(character)[1:-1]
-            for character in f"{one.event}{about} {one.words}"
-        )
-        return f"{at} {one.level:<7} {os.getpid()} {words}"
+        return f"{at} {one.level:<7} {os.getpid()} {printable(f'{one.event}{about} {one.words}')}"
 
 
 def iso(at_us: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -9,10 +10,12 @@ import click
 from rich.console import Console
 from rich.live import Live
 
+from migrator.cli.group.streams import Unwritten, drawn_on
 from migrator.cli.phases import stamped
 from migrator.cli.run.drawing import drawing
 from migrator.cli.run.lines import Lines
 from migrator.cli.run.rates import Rates
+from migrator.model.observed.printable import printable
 from migrator.run.failure import Stopping
 from migrator.run.progress import Progress
 
@@ -26,7 +29,7 @@ class Display:
 
     def __init__(self, progress: Progress, *, plain: bool | None = None):
         self._progress = progress
-        self._console = Console()
+        self._console = Console(file=drawn_on())
         self._plain = (not self._console.is_terminal) if plain is None else plain
         self._stopping = Stopping()
 
@@ -58,8 +61,9 @@ class Display:
             stop = self._stopping.requested()
             now = self._progress.snapshot()  # the last one is of after the stop
             if stop or waited >= _LINE_EVERY_S or now.doing != doing:
-                for line in lines.due(now, self._progress.lag()):
-                    click.echo(stamped(line))
+                with suppress(Unwritten):  # the run goes on, and so do its lines once there is room
+                    for line in lines.due(now, self._progress.lag()):
+                        click.echo(stamped(printable(line)))
                 waited, doing = 0.0, now.doing
             if stop:
                 return

@@ -11,6 +11,7 @@ from rich.text import Text
 from migrator.cli.run.rates import Rates
 from migrator.cli.run.words import duration, filling_words, phase_words, share, stream_words
 from migrator.model.observed.observation import Lag
+from migrator.model.observed.printable import printable
 from migrator.model.progress import TableDump
 from migrator.run.progress import Snapshot
 
@@ -24,13 +25,18 @@ def drawing(now: Snapshot, rates: Rates, lag: Lag, console: Console) -> Group:
     Tables for which there is no line are counted. ``console``: the terminal, for its height and width.
     """
     below = [
-        Text(f"{phase_words(now)} | {stream_words(now, rates.changes_per_s(), lag)}"),
-        *map(Text, filling_words(now)),
-        *(Text(note, style="yellow") for note in _notes(now)),
+        _line(f"{phase_words(now)} | {stream_words(now, rates.changes_per_s(), lag)}"),
+        *map(_line, filling_words(now)),
+        *(_line(note, style="yellow") for note in _notes(now)),
     ]
     taken = sum(len(text.wrap(console, console.width)) for text in below)
     room = max(_LEAST_ROWS, console.height - taken - 3)  # its heading, a line for the rest, and the cursor's
     return Group(_tables(now, rates, room), *below)
+
+
+def _line(words: str, style: str = "") -> Text:
+    """A line of the drawing: what is named in it is neither markup nor an order to the terminal."""
+    return Text(printable(words), style=style)
 
 
 def _notes(now: Snapshot) -> list[str]:
@@ -55,7 +61,7 @@ def _tables(now: Snapshot, rates: Rates, room: int) -> Group:
             part = share(dump)
             state = "done" if dump.done else f"{_bar(part)} {part:4.0%}"
             name, eta = dump.table.name, "" if dump.done else duration(rates.eta_s(dump))
-        table.add_row(name, state, f"{dump.rows:,}", f"{dump.dropped_rows:,}", eta)
+        table.add_row(_line(name), state, f"{dump.rows:,}", f"{dump.dropped_rows:,}", eta)
     return Group(table, *_rest(dumps[len(shown) :]))
 
 

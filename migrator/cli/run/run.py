@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 
 import click
 
 from migrator.cli.docs import documents
+from migrator.cli.group.streams import Unwritten
 from migrator.cli.kept import keep, keep_stop, reason_option
 from migrator.cli.options import Amount, OnSpark, either_way, repair_words
 from migrator.cli.phases import say
@@ -142,7 +143,8 @@ def run(
             stopping.request()
             if beside is not None:
                 beside.join(timeout=15)
-    click.echo(summary(migration.progress))
+    with suppress(Unwritten):  # it ended as it was to, whether or not that can be said
+        click.echo(summary(migration.progress))
 
 
 def behind(settings: Settings, mapping: Mapping) -> Behind:

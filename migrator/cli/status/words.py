@@ -11,6 +11,7 @@ from migrator.cli.run.verifier import coverage_lines
 from migrator.config.project import Settings
 from migrator.core.standing import WORDS, Standing
 from migrator.model.observed.observation import Lag
+from migrator.model.observed.printable import printable
 from migrator.model.progress import Checkpoint, Phase, Remap, TableDump
 from migrator.model.remaps.remap import awaited_requests, whole
 from migrator.model.retention import Retention
@@ -77,7 +78,7 @@ def _targets(found: Status, now_s: float) -> Iterator[str]:
     for dump in found.dumps:
         state = "done" if dump.done else f"{dump.rows + dump.dropped_rows:,} of about {dump.estimated_rows:,}"
         yield (
-            f"dump       {dump.table.name}: {state} ({dump.rows:,} rows, {dump.dropped_rows:,} dropped)"
+            f"dump       {printable(dump.table.name)}: {state} ({dump.rows:,} rows, {dump.dropped_rows:,} dropped)"
             f"; {last_change(changed.get(dump.table), now_s)}"
         )
     for name, segment in found.filled:

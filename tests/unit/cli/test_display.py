@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import threading
 from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
+from migrator.cli.group.streams import Unwritten
 from migrator.cli.run.display import Display
 from migrator.cli.run.drawing import drawing
 from migrator.cli.run.lines import Lines
@@ -118,6 +120,38 @@ def test_the_last_state_is_always_printed_with_its_time(capsys: pytest.CaptureFi
     assert all(re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ ", line) for line in said)
     assert said[-1].endswith("source log: cut; trying again")
     assert [line.split(" ", 1)[1] for line in said if "3 GiB" in line] == ["warning: 3 GiB behind"]
+
+
+@pytest.mark.parametrize("name", ["[/b]", "[red]x", ":smile:", "a\nb", "esc\x1b[2J", "turned\u202eabc"])
+def test_a_hostile_name_is_neither_markup_nor_an_order(name: str) -> None:
+    """``[/b]`` ended the drawing for good: it closes what was never opened."""
+    said = name if name.isprintable() else ascii(name)[1:-1]
+    hostile = replace(FLIGHTS, table=TableId("s", name))
+    now = replace(NOW, dumps=(hostile,), note=f"{name} waits", warnings=(f"{name} fills",))
+    shown = drawn(now)
+    for words in (f"{said} ", f"{said} waits", f"warning: {said} fills"):
+        assert words in shown
+    assert len(shown.splitlines()) == len(
+        drawn(replace(NOW, dumps=(FLIGHTS,), note="n", warnings=("w",))).splitlines()
+    )
+
+
+def test_lines_come_again_once_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    failed = threading.Event()
+
+    def echo(line: str) -> None:
+        if not failed.is_set():
+            failed.set()
+            raise Unwritten(OSError(28, "No space left on device"))
+        said.append(line)
+
+    monkeypatch.setattr("migrator.cli.run.display.click.echo", echo)
+    progress = Progress()
+    with Display(progress, plain=True):
+        assert failed.wait(30)
+        progress.set(note="there is room again")
+    assert said[-1].endswith("there is room again")
 
 
 def test_a_remaining_time_is_by_minutes_and_does_not_jump() -> None:
