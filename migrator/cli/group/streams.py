@@ -21,8 +21,7 @@ _STYLE = re.compile(r"(\x1b\[[0-9;]*m)")
 
 
 class Unwritten(OSError):
-    """What a command says can't be written any more. Without a number: click ends by 1 at a broken pipe, and 1 is a
-    verdict."""
+    """The failure of a standard stream. It has no number: by that of a broken pipe click ends with 1, a verdict."""
 
     def __init__(self, cause: OSError):
         super().__init__(str(cause))
