@@ -16,6 +16,7 @@ _STRUCTURE = (
     "tests/unit/run/apply/test_fitting.py",
     "tests/unit/sources/postgres/test_postgres_structure_notes.py",
     "tests/unit/sources/postgres/test_postgres_schema_change.py",
+    "tests/unit/sources/postgres/test_present_names.py",
     "tests/unit/sources/binlog/test_altered_columns.py",
 )
 
@@ -159,6 +160,15 @@ RUN = (
         "migrator/adapters/sources/postgres/log/rewritten.py", _STRUCTURE,
         ("what was noted of columns that nothing needs is forgotten", "if earlier is None:\n            return self", "return self"),
         ("a needed column that was altered goes on", "if needs(name) and now is not None and", "if False and"),
+        ("one that was altered and renamed goes on", "if needs(new) and (cause", "if False and (cause"),
+    ),
+    *mutants_of(
+        "migrator/adapters/sources/postgres/log/present_names.py", _STRUCTURE,
+        ("dropped columns are none that a place may have", " | dict.fromkeys(dropped, \"\")", ""),
+    ),
+    *mutants_of(
+        "migrator/adapters/sources/binlog/tables/later_names.py", _STRUCTURE,
+        ("statements before a place rename columns behind it", "if one.order > order]", "if True]"),
     ),
     *mutants_of(
         "migrator/adapters/sources/postgres/log/schema_change.py", _STRUCTURE,
@@ -175,11 +185,11 @@ RUN = (
     ),
     *mutants_of(
         "migrator/adapters/sources/binlog/tables/captured_tables.py", _STRUCTURE,
-        ("any statement of columns goes on", "if needed and not needed <= self._merely_named(table, statement):", "if False:"),
+        ("any statement of columns goes on", "if needed and not needed <= merely:", "if False:"),
         ("nobody notes what nothing needed", "if unneeded:", "if False:"),
         ("computed columns don't follow others", "or name in computed}", "or False}"),
         ("a dump answers what is done after it was asked for", "and track.position().order < self.answered[table]", ""),
-        ("a column of another type is taken for a renamed one", "for old, new in statement.renamed if new in", "for old, new in [statement.columns[:2]] if new in"),
+        ("a column of another type is taken for a renamed one", "for o, n in statement.renamed if n in", "for o, n in [statement.columns[:2]] if n in"),
     ),
     *mutants_of(
         "migrator/adapters/sources/binlog/tables/noted.py", _STRUCTURE,

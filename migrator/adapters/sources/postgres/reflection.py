@@ -53,6 +53,9 @@ LEFT JOIN pg_catalog.pg_collation l ON l.oid = a.attcollation AND l.collname <> 
 WHERE a.attrelid = $1::int8::oid AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum
 """
+_NUMBERS = """
+SELECT a.attnum::int4 FROM pg_catalog.pg_attribute a WHERE a.attrelid = $1::int8::oid AND a.attnum > 0
+"""
 _KEYS = """
 SELECT k.place::int4, a.attname::text, a.attnotnull, a.attgenerated::text, i.indexrelid::int8
 FROM pg_catalog.pg_index i
@@ -193,6 +196,12 @@ def reflect(query: Query, table: TableId, choices: ColumnChoices = PLAIN) -> Ref
     key = choose_key(query(_KEYS, [oid]))
     schema = TableSchema(table, tuple(reflected.column for reflected in columns), key)
     return ReflectedTable(oid, kind, persistence, schema, tuple(columns))
+
+
+def other_numbers(query: Query, table: ReflectedTable) -> frozenset[int]:
+    """Returns the numbers of columns that a table had or has, without those that were reflected."""
+    reflected = {column.number for column in table.columns}
+    return frozenset(number for (number,) in query(_NUMBERS, [table.oid])) - reflected
 
 
 def choose_key(rows: Iterable[tuple[int, str, bool, str, int]]) -> tuple[str, ...]:

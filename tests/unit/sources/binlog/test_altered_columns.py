@@ -15,6 +15,7 @@ from migrator.adapters.sources.binlog.statements.alter_clauses import columns_of
 from migrator.adapters.sources.binlog.statements.statements import Statement, StatementKind
 from migrator.adapters.sources.binlog.tables.agreement import agrees
 from migrator.adapters.sources.binlog.tables.captured_tables import CapturedTables, CatalogTable
+from migrator.adapters.sources.binlog.tables.later_names import Renaming, Renamings, last_name
 from migrator.adapters.sources.binlog.tables.noted import (
     NotedChanges,
     note_former,
@@ -150,8 +151,12 @@ def judged(
     renamed: tuple[tuple[str, str], ...] = (),
     answered_to: int = 0,
     now: tuple[str, ...] = (),
+    ahead: tuple[tuple[str, str], ...] = (),
 ) -> tuple[str, list[tuple[str, ...]]]:
-    """Why a statement behind place 5 is refused, and what is noted of it: the mapping needs ``v``."""
+    """Why a statement behind place 5 is refused, and what is noted of it: the mapping needs ``v``.
+
+    ``ahead``: what the log renames behind that place, one statement each.
+    """
     names = ("k", "v", "w")
     schema = TableSchema(T, tuple(Column(n, "int32", False, "int") for n in names), ("k",), frozenset("v"))
     noted: list[tuple[str, ...]] = []
@@ -168,6 +173,8 @@ def judged(
         Told(noted),
     )
     tables.answered = {T: answered_to} if answered_to else {}
+    found = [Renaming(T, {old: new}, 6 + place) for place, (old, new) in enumerate(ahead)]
+    tables.look_ahead = lambda track: Renamings(tuple(found), 6 + len(found))
     statement = Statement(StatementKind.ALTERED, "", (T,), (), "it may change rows", columns, renamed)
     track = SimpleNamespace(position=lambda: Position(5, "5"))
     return tables.judged(statement, cast(Any, track)).refused, noted
@@ -220,6 +227,38 @@ def test_a_name_that_was_put_back_goes_on() -> None:
     assert judged(("v", "x"), renamed=(("v", "x"),), now=("k", "v", "w")) == ("", [])
     assert judged(("v", "x"), renamed=(("v", "x"),), now=("k", "x", "w"))[0]
     assert judged(("v", "x", "w"), renamed=(("v", "x"),), now=("k", "v", "w"))[0]
+
+
+def test_a_name_on_the_way_to_one_that_the_mapping_knows_goes_on() -> None:
+    ahead = (("old", "x"), ("x", "v"))
+    now = ("k", "v", "w")
+    assert judged(("old", "x"), renamed=(("old", "x"),), now=now, ahead=ahead) == ("", [])
+    assert judged(("old",), now=now, ahead=ahead)[0], "it gets another type on the way"
+    assert judged(("old", "x"), now=now, ahead=ahead[1:])[0], "so it may by CHANGE"
+    other = (("old", "x"), ("x", "y"))
+    assert judged(("old", "x"), renamed=(("old", "x"),), now=("k", "y"), ahead=other) == ("", [("old", "x")])
+
+
+def test_a_name_of_before_the_place_says_nothing_of_a_later_column() -> None:
+    found = [
+        Renaming(T, {"a": "v"}, 4),
+        Renaming(T, {"a": "b"}, 6),
+        Renaming(TableId("shop", "u"), {"b": "c"}, 7),
+    ]
+    assert last_name(Renamings(tuple(found), 9).behind(5), T, "A") == "b"
+    assert last_name(Renamings(tuple(found), 9).behind(3), T, "a") == "v"
+
+
+def test_a_column_changed_unneeded_under_its_old_name_is_refused_under_the_new_one() -> None:
+    notes = LogNotes()
+    NotedChanges(notes).unneeded(T, ["w"])
+    with pytest.raises(SchemaError, match="changed while no mapping did") as refused:
+        NotedChanges(notes).renamed(T, [("u", "s"), ("w", "v")])
+    assert refused.value.where == "shop.t, column v"
+    assert renamed_in(notes.kept()) == {}
+    needs_v = TableSchema(T, (Column("k", "int32", False, "int"),), ("k",), frozenset({"v"}))
+    with pytest.raises(SchemaError, match="changed while no mapping did"):
+        refuse_changed(notes, [needs_v])
 
 
 def test_a_new_name_is_noted_for_the_mapping_that_is_adapted() -> None:

@@ -78,3 +78,25 @@ def test_a_column_is_followed_by_its_number_under_another_name() -> None:
     assert BEFORE.renamed(again) == {}
     dropped = replace(BEFORE, columns={"k": BEFORE.columns["k"], "x": ColumnFacts(3, "200", FILE)})
     assert BEFORE.renamed(dropped) == {}, "another column, however alike"
+
+
+def test_values_written_anew_are_named_under_a_name_that_the_column_got_as_well() -> None:
+    """Its number stays; a mapping that was adapted needs the new name alone."""
+    columns = {"k": ColumnFacts(1, "100", LATER), "w": ColumnFacts(2, "200", LATER)}
+    anew = replace(BEFORE, file=LATER, columns=columns, types={}, users={})
+    assert "all rows were written anew, and column 'w'" in BEFORE.became(anew, lambda name: name == "w")
+    assert BEFORE.became(anew, needs_k) == ""
+    merely = replace(anew, columns={**columns, "w": ColumnFacts(2, "200", FILE)})
+    assert BEFORE.became(merely, lambda name: name == "w") == ""
+
+
+def test_what_was_noted_before_a_new_name_is_kept_in_mind_until_the_mapping_knows_the_name() -> None:
+    """A run halts at the new name, and its last look comes before the mapping is adapted."""
+    columns = {"k": ColumnFacts(1, "100", LATER), "w": ColumnFacts(2, "200", LATER)}
+    anew = replace(BEFORE, file=LATER, columns=columns, types={}, users={})
+    noted = Structure.from_json(anew.noted_after(BEFORE, needs_v).to_json())
+    assert "all rows were written anew" in noted.became(anew, lambda name: name == "w")
+    merely = replace(anew, file=FILE, columns={**columns, "w": ColumnFacts(2, "200", FILE)})
+    noted = Structure.from_json(merely.noted_after(BEFORE, needs_v).to_json())
+    later = replace(anew, columns={**columns, "w": ColumnFacts(2, "200", LATER)})
+    assert noted.became(later, lambda name: name == "w") == "", "VACUUM FULL later on does nothing to it"

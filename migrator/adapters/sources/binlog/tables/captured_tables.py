@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -20,6 +20,13 @@ from migrator.adapters.sources.binlog.rows.row_forms import RowForm, forms_of
 from migrator.adapters.sources.binlog.statements.statements import Statement, StatementKind
 from migrator.adapters.sources.binlog.tables.agreement import agrees
 from migrator.adapters.sources.binlog.tables.identity import FormerTables, replaced_by
+from migrator.adapters.sources.binlog.tables.later_names import (
+    LookAhead,
+    Renaming,
+    Renamings,
+    last_name,
+    needed_later,
+)
 from migrator.adapters.sources.replaced import all_rows_read
 from migrator.errors import ReplacedError, SchemaError
 from migrator.model.table import Column, TableId, TableSchema
@@ -115,7 +122,7 @@ class CapturedTables:
 
     ``former`` says what of the log is of other tables that had a captured name before; none unless it is set.
     ``answered`` says up to which place of the log statements are answered by a dump of all of a table's rows that was
-    asked for since: it reads them as they are afterwards.
+    asked for since: it reads them as they are afterwards. ``look_ahead`` reads which names columns get further on.
     """
 
     def __init__(
@@ -142,6 +149,8 @@ class CapturedTables:
         self._layouts: dict[bytes, LoggedTable | None] = {}
         self.former = FormerTables()
         self.answered: dict[TableId, int] = {}
+        self.look_ahead: LookAhead = lambda track: Renamings()
+        self._ahead = Renamings()
 
     def captured(self, table: TableId) -> TableId | None:
         """The captured table of that name; for an empty table name, whether the database is ours."""
@@ -168,15 +177,21 @@ class CapturedTables:
         if not statement.columns:
             return statement
         (table,) = statement.tables
-        needed = self._needed(table, statement)
+        if statement.renamed:
+            self._forget_layouts(table)
         if table in self.answered and track.position().order < self.answered[table]:
             return replace(statement, refused="")
-        if needed and not needed <= self._merely_named(table, statement):
+        later = self._needed_later(table, statement.columns, track)
+        merely = self._merely_named(table, statement, later)
+        needed = self._needed(table, statement) | {name.lower() for name in later}
+        if needed and not needed <= merely:
             if self._undone(table, statement):
                 return replace(statement, refused="")
-            self._changes.renamed(table, statement.renamed)
+            self._changes.renamed(table, self._last_names(statement, track))
             return statement
-        followed = {old for old, new in statement.renamed if new.lower() in needed}
+        followed = {name for pair in statement.renamed if {n.lower() for n in pair} & merely for name in pair}
+        names = {old: later.get(old, new) for old, new in statement.renamed if old in followed}
+        self._changes.renamed(table, [*names.items()])
         unneeded = [n for n in statement.columns if n.lower() not in needed and n not in followed]
         if unneeded:
             self._changes.unneeded(table, unneeded)
@@ -201,14 +216,46 @@ class CapturedTables:
         names = now.schema.names()
         return all(old in names and new not in names for old, new in statement.renamed)
 
-    def _merely_named(self, table: TableId, statement: Statement) -> set[str]:
-        """The columns, in small letters, that only get the name by which the mapping knows them by now.
+    def _merely_named(self, table: TableId, statement: Statement, later: Mapping[str, str]) -> set[str]:
+        """The columns, in small letters, that only get the name by which the mapping knows them by now, or one on the
+        way to it.
 
         A mapping that was adapted reads on under the new name; rows of before have the same values under the old one.
         """
         schema = self._schemas[table]
-        return {
-            new.lower() for old, new in statement.renamed if new in schema.names() and not schema.needs(old)
+        found = [(o, n) for o, n in statement.renamed if n in schema.names() and not schema.needs(o)]
+        on_the_way = [(old, new) for old, new in statement.renamed if old in later and not schema.needs(old)]
+        return {new.lower() for _, new in found} | {name.lower() for pair in on_the_way for name in pair}
+
+    def _needed_later(self, table: TableId, columns: Iterable[str], track: Track) -> dict[str, str]:
+        """The names that columns have in the end, of those that a mapping knows by another name than they have here.
+
+        The log is read ahead for that, only if a column isn't in the catalog any more.
+        """
+        now = self._read_catalog(table)
+        names = now.schema.names() if now is not None else ()
+        if all(name in names for name in columns):
+            return {}
+        return needed_later(self._behind(track), self._schemas[table], columns)
+
+    def _last_names(self, statement: Statement, track: Track) -> list[tuple[str, str]]:
+        """The names that columns have in the end which a statement renames: old and last ones."""
+        found, table = self._behind(track) if statement.renamed else [], statement.tables[0]
+        last = [(old, new, last_name(found, table, old)) for old, new in statement.renamed]
+        return [(old, new if name == old else name) for old, new, name in last]
+
+    def _behind(self, track: Track) -> list[Renaming]:
+        here = track.position().order
+        if here >= self._ahead.end:
+            self._ahead = self.look_ahead(track)
+        return self._ahead.behind(here)
+
+    def _forget_layouts(self, table: TableId) -> None:
+        """A name may lead to another column from here on, so that the same layout means something else."""
+        self._layouts = {
+            shape: found
+            for shape, found in self._layouts.items()
+            if found is None or found.schema.id != table
         }
 
     def _loses_key(self, table: TableId, indexes: Collection[str]) -> bool:
@@ -238,9 +285,21 @@ class CapturedTables:
         known = self.captured(table_of(body)[1])
         if len(self._layouts) >= _MOST_LAYOUTS:
             self._layouts.clear()
-        layout = None if known is None else self._build(known, parse_table_map(body, self._dialect.character))
+        layout = None if known is None else self._build(known, self._parsed(known, body, track))
         self._layouts[shape] = layout
         return layout
+
+    def _parsed(self, table: TableId, body: bytes, track: Track) -> TableMap:
+        """A TABLE_MAP event's layout, its columns under the names that a mapping knows them by."""
+        layout = parse_table_map(body, self._dialect.character)
+        schema, names = self._schemas[table], {column.name for column in layout.columns}
+        if all(name in names or not schema.needs(name) for name in schema.names()):
+            return layout
+        later = self._needed_later(table, names, track)
+        later = {name: new for name, new in later.items() if new not in names}
+        self._changes.renamed(table, [*later.items()])
+        columns = tuple(replace(one, name=later.get(one.name, one.name)) for one in layout.columns)
+        return replace(layout, columns=columns)
 
     def outdated(self, body: bytes) -> TableId | None:
         """The captured table of a TABLE_MAP event whose rows have needed columns of other types than the table has
@@ -250,8 +309,9 @@ class CapturedTables:
         if table is None or catalog is None:
             return None
         layout = parse_table_map(body, self._dialect.character)
-        needs = self._schemas[table].needs
-        return table if any(needs(name) for name in self._unlike(catalog, layout)) else None
+        needs, names = self._schemas[table].needs, {column.name for column in layout.columns}
+        lacks = [name for name in catalog.schema.names() if name not in names]
+        return table if any(needs(name) for name in [*self._unlike(catalog, layout), *lacks]) else None
 
     def _is_former(self, body: bytes, track: Track) -> bool:
         known = self.captured(table_of(body)[1])

@@ -9,7 +9,7 @@ from migrator.adapters.sources.binlog.events.events import Event
 from migrator.adapters.sources.binlog.events.payload import payload_events
 from migrator.adapters.sources.binlog.place.track import Track
 from migrator.adapters.sources.binlog.statements.statement_reader import StatementReader
-from migrator.adapters.sources.binlog.statements.statements import StatementKind
+from migrator.adapters.sources.binlog.statements.statements import Statement, StatementKind
 from migrator.adapters.sources.binlog.tables import compressed
 from migrator.adapters.sources.binlog.tables.captured_tables import CapturedTables
 from migrator.adapters.sources.binlog.tables.identity import FormerTables, replaced_by
@@ -63,6 +63,23 @@ def last_replaced(
     captured = tables.names()
     altered: dict[TableId, int] = {}
     unreadable: set[TableId] = set()
+    for event, statement, here in log_ahead(log, track, statements, tables, end):
+        if statement is not None:
+            last |= dict.fromkeys(replaced_by(statement, captured), here)
+            if statement.kind is StatementKind.ALTERED:
+                altered |= dict.fromkeys(statement.tables, here)
+        elif event.type == events.TABLE_MAP:
+            unreadable |= {table for table in [tables.outdated(event.body)] if table is not None}
+    for table in unreadable & altered.keys() & ({t for t in captured if answered(t)} | last.keys()):
+        last[table] = max(altered[table], last.get(table, 0))
+    return last
+
+
+def log_ahead(
+    log: Iterator[Event], track: Track, statements: StatementReader, tables: CapturedTables, end: int
+) -> Iterator[tuple[Event, Statement | None, int]]:
+    """Yields the events within transactions behind the track, up to ``end``: each with the statement that it is, if
+    it is one, and the order of a transaction that would end there. See ``last_replaced``."""
     behind, opened, begun = 0, False, False
     for event in _plain(log):
         if event.type in events.GTIDS:
@@ -80,18 +97,12 @@ def last_replaced(
             begun = True
         elif opened and event.type in (events.QUERY, events.EXECUTE_LOAD_QUERY):
             _, statement = statements.read(event, tables.captured)
-            here = track.ending(event.end).order
-            last |= dict.fromkeys(replaced_by(statement, captured), here)
-            if statement.kind is StatementKind.ALTERED:
-                altered |= dict.fromkeys(statement.tables, here)
-        elif opened and event.type == events.TABLE_MAP:
-            unreadable |= {table for table in [tables.outdated(event.body)] if table is not None}
+            yield event, statement, track.ending(event.end).order
+        elif opened:
+            yield event, None, track.ending(event.end).order
         behind = event.end
         if opened and _ends(event, begun) and track.ending(behind).order >= end:
             break  # the rest may be long in coming: an idle server sends nothing but heartbeats
-    for table in unreadable & altered.keys() & ({t for t in captured if answered(t)} | last.keys()):
-        last[table] = max(altered[table], last.get(table, 0))
-    return last
 
 
 def _ends(event: Event, begun: bool) -> bool:

@@ -49,9 +49,16 @@ class NotedChanges:
         _note(self.notes, table, {**noted, _CHANGED: sorted({*noted.get(_CHANGED, ()), *columns})})
 
     def renamed(self, table: TableId, names: Sequence[tuple[str, str]]) -> None:
-        """See ``ColumnChanges.renamed``; a mapping that was adapted reads on under the new name."""
+        """See ``ColumnChanges.renamed``; a mapping that was adapted reads on under the new name.
+
+        Raises ``SchemaError`` for a column that was changed while no mapping needed it under its old name.
+        """
         noted = _parsed(self.notes.of(table))
-        _note(self.notes, table, {**noted, RENAMED: with_renamed(noted.get(RENAMED, ()), names)})
+        if changed := [new for old, new in names if old in noted.get(_CHANGED, ()) and old != new]:
+            self.unneeded(table, changed)
+            raise _changed(table, changed)
+        if names:
+            _note(self.notes, table, {**noted, RENAMED: with_renamed(noted.get(RENAMED, ()), names)})
 
 
 def refuse_changed(notes: LogNotes, schemas: Iterable[TableSchema]) -> None:
@@ -59,12 +66,16 @@ def refuse_changed(notes: LogNotes, schemas: Iterable[TableSchema]) -> None:
     for schema in schemas:
         changed = [name for name in _parsed(notes.of(schema.id)).get(_CHANGED, ()) if schema.needs(name)]
         if changed:
-            raise SchemaError(
-                f"the mapping reads a column of {schema.id} that was changed while no mapping did",
-                where=f"{schema.id}, column {', '.join(changed)}",
-                cause="rows that were read before have other values there, or none",
-                remedy=f"have the rows read again, then start again: migrator dump start --table {schema.id.name}",
-            )
+            raise _changed(schema.id, changed)
+
+
+def _changed(table: TableId, columns: Sequence[str]) -> SchemaError:
+    return SchemaError(
+        f"the mapping reads a column of {table} that was changed while no mapping did",
+        where=f"{table}, column {', '.join(columns)}",
+        cause="rows that were read before have other values there, or none",
+        remedy=f"have the rows read again, then start again: migrator dump start --table {table.name}",
+    )
 
 
 def _note(notes: LogNotes, table: TableId, parts: dict[str, Any]) -> None:

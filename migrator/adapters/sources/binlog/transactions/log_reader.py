@@ -41,11 +41,9 @@ from migrator.adapters.sources.binlog.statements.statement_reader import (
     read_ways,
 )
 from migrator.adapters.sources.binlog.tables.captured_tables import CapturedTables, CatalogTable
-from migrator.adapters.sources.binlog.tables.former_tables import last_replaced, pass_former
-from migrator.adapters.sources.binlog.tables.noted import (
-    NotedChanges,
-    refuse_changed,
-)
+from migrator.adapters.sources.binlog.tables.former_tables import last_replaced, log_ahead, pass_former
+from migrator.adapters.sources.binlog.tables.later_names import Renamings, renamings
+from migrator.adapters.sources.binlog.tables.noted import NotedChanges, refuse_changed
 from migrator.adapters.sources.binlog.transactions.assembler import TransactionAssembler
 from migrator.adapters.sources.binlog.transactions.cascade_guard import (
     CascadeGuard,
@@ -143,15 +141,8 @@ class BinlogReader(ABC):
         begin = self._proved(begin, end, name)
         track = self._track(begin, end, name)
         catalog = {table: found for table, found in known.items() if found is not None}
-        tables = CapturedTables(
-            self._tables,
-            catalog,
-            self._read_catalog,
-            server.charsets,
-            self._dialect,
-            fold_case,
-            NotedChanges(self._notes),
-        )
+        read, noted = self._read_catalog, NotedChanges(self._notes)
+        tables = CapturedTables(self._tables, catalog, read, server.charsets, self._dialect, fold_case, noted)
 
         def statements() -> StatementReader:
             queries = QueryEvents(server.charsets, self._dialect.mariadb)
@@ -160,6 +151,7 @@ class BinlogReader(ABC):
         pass_former(
             self._notes, tables, end.order, lambda: self._last_replaced(begin, end, statements(), tables)
         )
+        tables.look_ahead = lambda here: self._renamings(here.position(), statements(), tables)
         refuse_changed(self._notes, self._tables)
         self._stream = self._open_stream(begin)
         self._assembler = TransactionAssembler(
@@ -222,6 +214,16 @@ class BinlogReader(ABC):
         with closing(log):
             track = self._follow(begin, end)
             return last_replaced(log, track, statements, tables, end.order, self._notes.answered)
+
+    def _renamings(self, begin: Position, statements: StatementReader, tables: CapturedTables) -> Renamings:
+        connection = connect(self._source)
+        with named_errors(self._source, "the source log's end can't be asked for"), connection:
+            end = self._log_end(connection)
+        if not begin < end:
+            return Renamings()
+        with closing(events_to_end(self._open_stream(begin), self._source.server.silence_s)) as log:
+            ahead = log_ahead(log, self._follow(begin, end), statements, tables, end.order)
+            return renamings(((one, order) for _, one, order in ahead if one is not None), end.order)
 
     def _proved(self, begin: Position, end: Position, server: str) -> Position:
         """The place, which tells of the last transaction before it. Raises ``GapError``: this is another log.

@@ -284,7 +284,8 @@ class PostgresLogReader:
         self._unlogged.first_seen_at(lambda: self._place().order)
         unlogged = self._unlogged
         places = Places(unlogged.former(), unlogged.left_out())
-        self._relations.follow(unlogged.numbers(), places, unlogged.column_numbers())
+        columns, noted = unlogged.column_numbers(), unlogged.noted_numbers()
+        self._relations.follow(unlogged.numbers(), places, columns, noted)
         self._same.follows(self._unlogged.numbers())
         if joined:
             self._asking_catalog(lambda query: await_writers(query, self._source.server.address))

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from migrator.adapters.sources.postgres.chunks.witness import SnapshotWitness
 from migrator.adapters.sources.postgres.log.pgoutput import (
@@ -16,9 +17,10 @@ from migrator.adapters.sources.postgres.log.pgoutput import (
     Truncate,
     Update,
 )
+from migrator.adapters.sources.postgres.log.present_names import present_names
 from migrator.adapters.sources.postgres.log.row_codec import RowCodec
 from migrator.adapters.sources.postgres.log.schema_change import carried_on
-from migrator.adapters.sources.postgres.reflection import Query, describe_types, reflect
+from migrator.adapters.sources.postgres.reflection import Query, describe_types, other_numbers, reflect
 from migrator.adapters.sources.postgres.settings import CONTROL_SCHEMA, WATERMARK_TABLE, Choices
 from migrator.adapters.sources.postgres.whole_images import incomplete_image
 from migrator.errors import SchemaError, SourceError
@@ -47,13 +49,28 @@ class RelationFacts:
     present.
 
     ``current`` is False when the catalog was read with a snapshot that lacks the transaction of the message:
-    commits are in the log before they are visible, and DDL is no exception.
+    commits are in the log before they are visible, and DDL is no exception. ``dropped``: the numbers of columns
+    that the table has no more.
     """
 
     columns: tuple[Column, ...]
     now: TableSchema | None
     numbers: tuple[tuple[str, int], ...] = ()
     current: bool = True
+    dropped: frozenset[int] = frozenset()
+
+    def by_present_names(self, needs: Callable[[str], bool], noted: Mapping[str, int]) -> RelationFacts:
+        """The same, with columns under the names that they have now, where a mapping needs those.
+
+        ``noted``: their numbers as they were noted at some earlier time.
+        """
+        seen = [column.name for column in self.columns]
+        names = present_names(seen, self.numbers, self.dropped, noted)
+        columns = tuple(
+            replace(column, name=new) if needs(new := names.get(column.name, column.name)) else column
+            for column in self.columns
+        )
+        return replace(self, columns=columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +120,7 @@ def catalog_lookup(query: Query, choices: Choices) -> Lookup:
         if table is None or table.oid != relation.oid:  # it has another name by now
             return RelationFacts(columns, None, current=current)
         numbers = tuple((reflected.column.name, reflected.number) for reflected in table.columns)
-        return RelationFacts(columns, table.schema, numbers, current)
+        return RelationFacts(columns, table.schema, numbers, current, other_numbers(query, table))
 
     return lookup
 
@@ -126,6 +143,7 @@ class Relations:
         self.codecs: dict[bytes, RowCodec] = {}
         self._watermark: set[int] = set()
         self._numbers: dict[TableId, dict[str, int]] = {}
+        self._noted: Mapping[TableId, Mapping[str, int]] = {}
         self._tables: dict[int, TableId] = {}
         self._places = Places({}, {})
         self._seen: dict[int, Relation] = {}
@@ -140,8 +158,13 @@ class Relations:
         numbers: Mapping[TableId, int],
         places: Places,
         columns: Mapping[TableId, Mapping[str, int]],
+        noted: Mapping[TableId, Mapping[str, int]] = MappingProxyType({}),
     ) -> None:
-        """Captured tables, and their columns, are told by these numbers from now on (see ``identity``)."""
+        """Captured tables, and their columns, are told by these numbers from now on (see ``identity``).
+
+        ``noted``: numbers of columns as they were noted before.
+        """
+        self._noted = noted
         self._tables = {number: table for table, number in numbers.items()}
         self._places = places
         self._numbers = {table: dict(found) for table, found in columns.items()}
@@ -230,7 +253,9 @@ class Relations:
             self._leave_out(relation)
             return None
         known = self._known[table]
-        facts = self._lookup(relation, table, transaction)
+        facts = self._lookup(relation, table, transaction).by_present_names(
+            known.needs, self._noted.get(table, {})
+        )
         self._in_doubt.pop(table, None)
         try:
             self._check_numbers(table, facts, where)
@@ -296,6 +321,7 @@ class Relations:
         """
         for table, doubt in list(self._in_doubt.items()):
             facts = self._lookup(doubt.relation, table, doubt.transaction)
+            facts = facts.by_present_names(doubt.known.needs, self._noted.get(table, {}))
             if facts.current:
                 del self._in_doubt[table]
                 self._check_numbers(table, facts, doubt.where)

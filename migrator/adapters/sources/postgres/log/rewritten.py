@@ -98,6 +98,9 @@ class Structure:
             # One that is gone: its next change stops by name; with none, there may be a mapping without it by now.
             if needs(name) and now is not None and (cause := known.became(now, name)):
                 return cause
+        for old, new in self.renamed(later).items():
+            if needs(new) and (cause := self.columns[old].became(later.columns[new], new)):
+                return cause
         for name, attributes in self.types.items():
             if later.types.get(name, attributes) != attributes and any(map(needs, later.users[name])):
                 return f"the attributes of type {name} were changed: all its values are printed otherwise"
@@ -118,6 +121,10 @@ class Structure:
         if earlier is None:
             return self
         columns = {name: facts for name, facts in earlier.columns.items() if not needs(name)}
+        for old, new in earlier.renamed(self).items():
+            known = earlier.columns[old]
+            if not needs(new) and known.became(self.columns[new], new):
+                columns[new] = known
         types = {
             name: attributes
             for name, attributes in earlier.types.items()

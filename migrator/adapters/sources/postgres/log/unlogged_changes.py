@@ -120,6 +120,15 @@ class UnloggedChanges:
             for table, found in self._structures.items()
         }
 
+    def noted_numbers(self) -> dict[TableId, dict[str, int]]:
+        """Returns the same as it was noted: of columns that nothing needs, gone ones too, at some earlier time."""
+        noted = {table: self._structure(table) for table in self._structures}
+        return {
+            table: {name: facts.number for name, facts in found.columns.items()}
+            for table, found in noted.items()
+            if found is not None
+        }
+
     def numbers(self) -> dict[TableId, int]:
         """Returns which tables are captured, by their numbers."""
         return dict(self._numbers)
@@ -317,7 +326,8 @@ class UnloggedChanges:
             noted = now.noted_after(before, partial(self._needs, table))
             self._note(table, _COLUMNS, noted.to_json())
             names = before.renamed(now) if before is not None else {}
-            if needed := [(old, new) for old, new in names.items() if self._needs(table, old)]:
+            needs = partial(self._needs, table)
+            if needed := [pair for pair in names.items() if any(map(needs, pair))]:
                 self._note(table, RENAMED, with_renamed(self._part(table, RENAMED) or (), needed))
 
     def _structure(self, table: TableId) -> Structure | None:
