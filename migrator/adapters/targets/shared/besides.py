@@ -202,7 +202,8 @@ class BesideTables(ABC, Generic[SessionT]):
                 "the table beside a target can't be made or dropped",
                 where=statement,
                 cause=refusal.cause(),
-                remedy=f"grant the right to make and drop tables there, {self._rights()}; then try again",
+                remedy=f"grant the right to make and drop tables there, {self._rights()}; or do away with what the"
+                " server names; then try again",
             ) from None
 
 

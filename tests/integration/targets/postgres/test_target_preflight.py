@@ -54,6 +54,10 @@ def test_tables_that_cannot_be_written_are_named(new_pg: Database) -> None:
         "CREATE TABLE late (id int PRIMARY KEY DEFERRABLE)",
         "CREATE TABLE ruled (id int PRIMARY KEY)",
         "CREATE RULE nothing AS ON INSERT TO ruled DO INSTEAD NOTHING",
+        "CREATE TABLE above (id int PRIMARY KEY)",
+        "CREATE TABLE below (own int) INHERITS (above)",
+        "CREATE TABLE parted (id int PRIMARY KEY) PARTITION BY RANGE (id)",
+        "CREATE TABLE part PARTITION OF parted DEFAULT",
         "CREATE TABLE cash (id int PRIMARY KEY, m money)",
         "CREATE TABLE noisy (id int PRIMARY KEY)",
         "CREATE FUNCTION noise() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
@@ -62,18 +66,34 @@ def test_tables_that_cannot_be_written_are_named(new_pg: Database) -> None:
         "INSERT INTO full_already VALUES (1), (2)",
         "CREATE VIEW seen AS SELECT 1 AS id",
     )
-    names = ("bare", "late", "ruled", "cash", "noisy", "full_already", "seen", "missing")
+    names = (
+        "bare",
+        "late",
+        "ruled",
+        "above",
+        "below",
+        "parted",
+        "cash",
+        "noisy",
+        "full_already",
+        "seen",
+        "missing",
+    )
     findings = found(settings_of(new_pg), *names)
     assert set(findings) == {
         ("key", "public.bare"),
         ("key", "public.late"),
         ("rules", "public.ruled"),
+        ("inherited", "public.above"),
+        ("key", "public.below"),
         ("column_type", "public.cash.m"),
         ("trigger", "public.noisy.noise"),
         ("not_empty", "public.full_already"),
         ("table", "public.seen"),
         ("table", "public.missing"),
     }
+    new_pg.execute(findings["inherited", "public.above"].remedy)
+    assert ("inherited", "public.above") not in found(settings_of(new_pg), *names)
     assert [key for key, one in findings.items() if not one.fatal] == [("trigger", "public.noisy.noise")]
     assert "2 rows" in findings["not_empty", "public.full_already"].problem
     assert 'TRUNCATE "public"."full_already"' in findings["not_empty", "public.full_already"].remedy

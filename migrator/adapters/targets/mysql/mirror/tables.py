@@ -185,12 +185,14 @@ class MirrorTables:
                 self._session.run(f"ALTER TABLE {name} ADD COLUMN {place(column.name)} {declared}")
                 present = self._present(there)
         self._follow_names(there, schema, needed(schema, targets))
-        self._drop_outdated(there, schema, needed(schema, targets))
-        present = self._present(there)
+        outdated_now = self._outdated(there, schema, needed(schema, targets))
+        found = self._present(there).items()
+        held = {column: _shown(kind) for column, kind in found if column[1:-1] not in outdated_now}
         wanted = {one.name: _shown(sql_type(one)) for one in schema.columns}
-        kept = {one: _shown(present[place(one)]) for one in schema.names() if place(one) in present}
+        kept = {one: held[place(one)] for one in schema.names() if place(one) in held}
         read = {column for target in targets for column in target.columns.get(schema.id.name, ())}
         wrong_columns(schema, name, wanted, kept, read)
+        self._drop(there, outdated_now)  # last: nothing brings a column back once the mapping is put back
         return tuple(kept)
 
     def _follow_names(self, there: TableId, schema: TableSchema, needed_now: Sequence[str]) -> None:
@@ -213,12 +215,16 @@ class MirrorTables:
         rows = self._session.rows(_COMPUTED, [there.schema, there.name, column])
         return [_text(name) for (name,) in rows]
 
-    def _drop_outdated(self, there: TableId, schema: TableSchema, needed_now: Sequence[str]) -> None:
-        """Drops what the source has no more, and first the numbers of grains that were computed from it."""
+    def _outdated(self, there: TableId, schema: TableSchema, needed_now: Sequence[str]) -> tuple[str, ...]:
+        """The columns that the source has no more."""
         names = {place(one.name)[1:-1]: _shown(sql_type(one)) for one in schema.columns}
         present = {name[1:-1]: _shown(kind) for name, kind in self._present(there).items()}
         kept = [place(one)[1:-1] for one in needed_now]
-        for gone in outdated(present, names, kept, (GRAIN, KEY, ROW)):
+        return outdated(present, names, kept, (GRAIN, KEY, ROW))
+
+    def _drop(self, there: TableId, columns: Sequence[str]) -> None:
+        """Drops columns, and first the numbers of grains that were computed from them."""
+        for gone in columns:
             dropped = [*self._computed_from(there, quoted(gone)), gone]
             clauses = ", ".join(f"DROP COLUMN {quoted(name)}" for name in dropped)
             self._session.run(f"ALTER TABLE {qualified(there)} {clauses}")

@@ -53,6 +53,10 @@ WHERE t.tgrelid = %s::text::regclass AND NOT t.tgisinternal AND t.tgenabled <> '
 _RULES: LiteralString = (
     "SELECT rulename FROM pg_catalog.pg_rewrite WHERE ev_class = %s::text::regclass ORDER BY 1"
 )
+_CHILDREN: LiteralString = """
+SELECT i.inhrelid::regclass::text FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class c ON c.oid = i.inhparent
+WHERE c.oid = %s::text::regclass AND c.relkind = 'r' ORDER BY 1
+"""
 _ROW_SECURITY: LiteralString = "SELECT pg_catalog.row_security_active(%s::text)"
 _MAY_RELAX: LiteralString = """
 SELECT r.rolsuper OR (pg_catalog.current_setting('server_version_num')::int >= 150000
@@ -175,6 +179,13 @@ def _table(
     if rules:
         remedy = f"DROP RULE {quoted(rules[0])} ON {name}: rules rewrite what is merged"
         findings.append(Finding("rules", subject, f"the table has the rules {', '.join(rules)}", remedy))
+    children = [row[0] for row in connection.execute(_CHILDREN, [name])]
+    if children:
+        problem = (
+            f"rows of {', '.join(children)}, which inherits from it, would be changed and removed as its own"
+        )
+        remedy = f"ALTER TABLE {children[0]} NO INHERIT {name}"
+        findings.append(Finding("inherited", subject, problem, remedy))
     secured = connection.execute(_ROW_SECURITY, [name]).fetchone()
     if secured is not None and secured[0]:
         role = quoted(settings.server.user)

@@ -143,7 +143,9 @@ def wrong_columns(
         raise TargetError(
             f"the mirror of {schema.id} doesn't hold what the mapping reads",
             where=f"{where}, column {', '.join(wrong)}",
-            cause="the column was added to the source, or changed its type, after the table was dumped; or the table"
-            " has so many columns that its mirror was made without those that nothing read",
-            remedy="take the column out of the mapping, or start a migration of another name with an empty target",
+            cause="the column was added to the source, changed its type, or got its name while no run ran, after the"
+            " table was dumped; or the table has so many columns that its mirror was made without those that nothing"
+            " read",
+            remedy="where it only got another name: give it the old one again, start the run, and rename it then;"
+            " else take the column out of the mapping, or start a migration of another name with an empty target",
         )
