@@ -131,6 +131,10 @@ KINDS = (
         (
             LIVE + "sources/postgres/test_placement_edited.py::"
             "test_a_watermark_that_the_publication_lacks_is_told_and_the_remedy_works",
+            LIVE + "sources/postgres/test_publication_mended.py::"
+            "test_a_publication_that_lacks_something_is_mended_by_the_remedy_to_the_letter",
+            LIVE + "sources/postgres/test_publication_mended.py::"
+            "test_a_table_that_may_not_join_a_publication_joins_by_the_remedy",
             LIVE + "sources/postgres/test_placement_edited.py::test_the_placement_set_back_works_too",
         ),
     ),
