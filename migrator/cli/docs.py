@@ -31,14 +31,29 @@ _FOLDERS = (
     "explanation",
 )
 """Folders in them with documents for users; `pyproject.toml` ships the same."""
+_FILES = (
+    "how-to/hooks",
+    "how-to/mapping/ci",
+    "how-to/observe",
+    "schemas",
+    "docker/systemd",
+    "docker/kubernetes",
+)
+"""Folders with files that documents tell to take: alerts, units, schemas, scripts. Those of docker are beside a
+checkout's documents."""
 _INDEX = "README"
 
 
 @click.command()
 @click.argument("name", required=False)
 def docs(name: str | None) -> None:
-    """Print a document, for instance `how-to` or `start-anew`; without a name, list them all."""
+    """Print a document, for instance `how-to` or `start-anew`, or a file that one tells to take, for instance
+    `alerts.yml`; without a name, list them all."""
     found = documents()
+    if name in (taken := files_to_take()):
+        click.echo(taken[name].read_text("utf-8"), nl=False)
+        return
+    found |= taken
     if name is None:
         click.echo("\n".join(sorted(found)))
         return
@@ -53,14 +68,29 @@ def docs(name: str | None) -> None:
 
 def documents() -> dict[str, Path]:
     """The documents by name: of the checkout that runs, else what was installed with us."""
-    for folder in (*_BESIDE, *_installed()):
-        if folder.joinpath("how-to").is_dir():
-            return {
-                _name(file, folder): file
-                for subfolder in _FOLDERS
-                for file in folder.joinpath(subfolder).glob("*.md")
-            }
-    return {}
+    folder = _folder()
+    if folder is None:
+        return {}
+    return {
+        _name(file, folder): file
+        for subfolder in _FOLDERS
+        for file in folder.joinpath(subfolder).glob("*.md")
+    }
+
+
+def files_to_take() -> dict[str, Path]:
+    """Whatever else lies in the folders of the documents, by its file's name."""
+    folder = _folder()
+    if folder is None:
+        return {}
+    roots = (folder, _ROOT) if folder == _BESIDE[0] else (folder,)
+    places = (root / name for name in _FILES for root in roots)
+    return {file.name: file for place in places for file in place.glob("*.*") if file.suffix != ".md"}
+
+
+def _folder() -> Path | None:
+    """The folder of the documents; None: this installation came without them."""
+    return next((one for one in (*_BESIDE, *_installed()) if one.joinpath("how-to").is_dir()), None)
 
 
 def _installed() -> list[Path]:

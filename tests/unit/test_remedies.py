@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from migrator.cli import cli
-from migrator.cli.docs import documents
+from migrator.cli.docs import documents, files_to_take
 from migrator.errors import MigratorError
 
 ROOT = Path(__file__).parents[2]
@@ -84,15 +84,37 @@ def test_a_citation_is_written_as_the_command_is_found_from_it() -> None:
     assert [place for place in bare if not place.startswith("migrator/cli/docs.py")] == []
 
 
-def test_the_wheel_has_the_documents() -> None:
+def in_the_wheel() -> set[tuple[str, Path]]:
+    """Folder below that of the documents, and file, of all that is shipped beside the code."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]["data-files"]
-    shipped = {
+    return {
         (folder.removeprefix("share/doc/dbmigrator").strip("/"), file)
         for folder, patterns in settings.items()
         for pattern in patterns
         for file in ROOT.glob(pattern)
-        if file.suffix == ".md"  # alerts and the like lie beside their page
     }
+
+
+def test_the_wheel_has_each_file_that_a_document_tells_to_take() -> None:
+    """Whoever installed it has no checkout: rules, unit, schemas and scripts are in the wheel, and are printed."""
+    shipped = {(folder, file) for folder, file in in_the_wheel() if file.suffix != ".md"}
+    assert {file for _, file in shipped} == set(files_to_take().values()), "one of two of a name is hidden"
+    linked = {
+        (page.parent / link).resolve()
+        for page in (*documents().values(), ROOT / "docs" / "README.md")
+        for link in re.findall(r"\]\(([^)#:]+\.(?:yml|yaml|json|sh|py|service))[)#]", page.read_text("utf-8"))
+    }
+    taken = {one for one in linked if "docs" in one.parts}
+    assert len(taken) > 20, "the links are not found any more"
+    assert sorted(taken - {file for _, file in shipped}) == []
+    printed = CliRunner().invoke(cli, ["docs", "alerts.yml"])
+    assert printed.output == (ROOT / "docs" / "how-to" / "observe" / "alerts.yml").read_text("utf-8")
+    for name in ("migrator@.service", "status.schema.json", "proxysql.sh", "dashboard.json"):
+        assert name in CliRunner().invoke(cli, ["docs"]).output.splitlines()
+
+
+def test_the_wheel_has_the_documents() -> None:
+    shipped = {(folder, file) for folder, file in in_the_wheel() if file.suffix == ".md"}
     assert {file for _, file in shipped} == set(documents().values()), (
         "one of two with the same name is hidden"
     )
