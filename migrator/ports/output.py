@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from migrator.errors import OutputError
 from migrator.model.position import Position
-from migrator.model.table import TableSchema
+from migrator.model.table import TableId, TableSchema
 
 WHOLE = 1 << 62
 """Number of an event beyond the last one of any segment."""
@@ -32,12 +32,14 @@ class SegmentEvents:
         position: where capture resumes after the segment.
         committed_at_us: commit time of the segment's last transaction (0 = none), microseconds since 1970.
         tables: the events; numbers rise within a table, and are distinct over all tables.
+        captured: every table whose events go to this output, whether or not the segment has some of it.
     """
 
     segment: int
     position: Position
     committed_at_us: int
     tables: tuple[TableEvents, ...]
+    captured: frozenset[TableId] = frozenset()
 
     def count(self) -> int:
         """Number of events."""

@@ -152,9 +152,8 @@ class EventStream:
             manifest.number,
             manifest.checkpoint.position,
             manifest.committed_at_us,
-            tuple(
-                TableEvents(schema, rows) for schema, rows in tables if wanted is None or schema.id in wanted
-            ),
+            tuple(TableEvents(schema, rows) for schema, rows in tables if schema.id in wanted),
+            frozenset(wanted),
         )
         events = _beyond(held, events)
         self._fresh = False
@@ -164,12 +163,12 @@ class EventStream:
             self._uncommitted_bytes += sum(table.rows.nbytes for table in events.tables)
         return replace(done, segment=manifest.number, order=order, epoch=manifest.epoch, id=manifest.id)
 
-    def _wanted(self, segment: Segment) -> set[TableId] | None:
-        """The chosen tables; None for all. Raises ``ConfigError`` for one that the migration doesn't capture."""
-        if not self._tables:
-            return None
+    def _wanted(self, segment: Segment) -> set[TableId]:
+        """The chosen tables, or all. Raises ``ConfigError`` for one that the migration doesn't capture."""
         known = {dump.table for dump in segment.manifest.checkpoint.dumps}
         known |= {data.schema.id for data in segment.data}
+        if not self._tables:
+            return known
         found = {
             name: {table for table in known if name in (table.name, str(table))} for name in self._tables
         }
@@ -210,4 +209,4 @@ def _beyond(held: Held | None, events: SegmentEvents) -> SegmentEvents:
         rows = table.rows.filter(pc.greater(table.rows[NUMBER], number))
         if rows.num_rows:
             tables.append(TableEvents(table.schema, rows))
-    return SegmentEvents(events.segment, events.position, events.committed_at_us, tuple(tables))
+    return replace(events, tables=tuple(tables))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,11 @@ import pytest
 from migrator.adapters.outputs.kafka.messages import Envelope
 from migrator.adapters.outputs.kafka.output import KafkaOutput, Topic
 from migrator.errors import OutputError
+from migrator.model.progress import TableDump
+from migrator.model.table import TableId
+from migrator.ports.eventlog import SegmentContent
 from migrator.ports.output import EventOutput
-from tests.contract.event_log.eventlog_content import content, images, inserted
+from tests.contract.event_log.eventlog_content import checkpoint, content, images, inserted
 from tests.contract.outputs.kafka_model import Kafka, PlaceApart, Writer, events_of
 from tests.contract.outputs.killed_history import Killer, append, history, life, rebuilt, undisturbed
 from tests.contract.outputs.output_content import Event
@@ -47,6 +51,19 @@ class Topics:
 class TestKafka(OutputContract):
     def make(self, directory: Path) -> OutputUnderTest:
         return Topics(schemas=True)
+
+    def test_tables_of_one_topic_are_told_by_what_is_captured_and_not_by_what_has_come(
+        self, kit: Kit
+    ) -> None:
+        def captured(order: int, *names: str) -> SegmentContent:
+            dumps = (TableDump(TableId("public", name)) for name in names)
+            return replace(inserted(order, order), checkpoint=checkpoint(order, *dumps))
+
+        kit.append(captured(1, "a_b", "a_c"))
+        kit.stream()
+        kit.append(captured(2, "a_b", "a b"))
+        with pytest.raises(OutputError, match="two tables would have the same topic"):
+            kit.stream()
 
     def test_a_full_disk_is_named_and_the_next_start_goes_on(self, kit: Kit) -> None:
         """Brokers that refuse in the middle: nothing of the transaction is seen."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from migrator.adapters.outputs.kafka.client import named, package
-from migrator.adapters.outputs.kafka.messages import Message
+from migrator.adapters.outputs.kafka.messages import Message, place_topic
 from migrator.adapters.outputs.kafka.output import Place, Topic
 from migrator.adapters.outputs.kafka.policies import (
     PLACE,
@@ -48,7 +48,7 @@ class Login:
 
     def place_topic(self) -> str:
         """The topic that holds the place."""
-        return f"{self.prefix}.migrator.place"
+        return place_topic(self.prefix)
 
 
 class Brokers:

@@ -44,6 +44,11 @@ _SOURCE = (
 )  # fmt: skip
 
 
+def place_topic(prefix: str) -> str:
+    """The topic that holds the place."""
+    return f"{prefix}.migrator.place"
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     """One message: ``key`` None for a TRUNCATE, ``value`` None for a tombstone."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from migrator.adapters.outputs.kafka.messages import Envelope, Message
+from migrator.adapters.outputs.kafka.messages import Envelope, Message, place_topic
 from migrator.columnar.events import TRUNCATE
 from migrator.errors import OutputError
+from migrator.model.table import TableId
 from migrator.ports.output import WHOLE, Held, SegmentEvents
 
 
@@ -70,7 +71,7 @@ class KafkaOutput:
         self._cluster = cluster
         self._envelope = envelope
         self._topics: dict[str, Topic] = {}
-        self._tables: dict[str, str] = {}
+        self._checked: frozenset[TableId] = frozenset()
         self._number = 0
         self._fresh = self._begun = False
 
@@ -98,16 +99,7 @@ class KafkaOutput:
 
     def write(self, events: SegmentEvents) -> None:
         """Sends the events' messages. Raises ``OutputError``."""
-        for table in events.tables:
-            topic = self._envelope.topic(table.schema.id)
-            other = self._tables.setdefault(topic, str(table.schema.id))
-            if other != str(table.schema.id):
-                raise OutputError(
-                    "two tables would have the same topic",
-                    where=topic,
-                    cause=f"{other} and {table.schema.id}: characters that topics can't have become _",
-                    remedy="write one of them to an output of its own, with --tables and another --prefix",
-                )
+        self._check_tables(events.captured | {table.schema.id for table in events.tables})
         for message in self._envelope.messages(events):
             self._check(message)
             if not self._begun:
@@ -132,6 +124,23 @@ class KafkaOutput:
 
     def forget(self) -> None:
         """Topics are all that there is, and stay."""
+
+    def _check_tables(self, tables: frozenset[TableId]) -> None:
+        """Refuses tables of one topic, also where another process is to write, or wrote, those of the other."""
+        if tables <= self._checked:
+            return
+        topics = {place_topic(self._envelope.prefix): "the output's own place"}
+        for table in sorted(tables, key=str):
+            topic = self._envelope.topic(table)
+            other = topics.setdefault(topic, str(table))
+            if other != str(table):
+                raise OutputError(
+                    "two tables would have the same topic",
+                    where=topic,
+                    cause=f"{other} and {table}: characters that topics can't have become _",
+                    remedy="write one of them to an output of its own, with --tables and another --prefix",
+                )
+        self._checked = tables
 
     def _check(self, message: Message) -> None:
         found = self._topics.get(message.topic)
