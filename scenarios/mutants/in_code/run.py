@@ -189,7 +189,7 @@ RUN = (
         ("nobody notes what nothing needed", "if unneeded:", "if False:"),
         ("computed columns don't follow others", "or name in computed}", "or False}"),
         ("a dump answers what is done after it was asked for", "and track.position().order < self.answered[table]", ""),
-        ("a column of another type is taken for a renamed one", "for o, n in statement.renamed if n in", "for o, n in [statement.columns[:2]] if n in"),
+        ("a column of another type is taken for a renamed one", "for o, n in only if n in", "for o, n in [statement.columns[:2]] if n in"),
     ),
     *mutants_of(
         "migrator/adapters/sources/binlog/tables/noted.py", _STRUCTURE,

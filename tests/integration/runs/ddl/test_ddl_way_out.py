@@ -81,7 +81,8 @@ def test_a_renamed_column_and_the_adapted_mapping(
     )
     assert isinstance(stopped, SchemaError)
     assert "'words' was dropped" in stopped.cause
-    assert "adapt the mapping and start the migration anew (docs/how-to/start-anew.md)" in stopped.remedy
+    assert "adapt the mapping and start again (docs/how-to/schema-changes.md" in stopped.remedy
+    assert "start the migration anew (docs/how-to/start-anew.md)" in stopped.remedy
     assert (notes(project, "two"), notes(project, "three")) == (15, 5)
     adapt(project, "words", "state")
     anew(project)

@@ -127,6 +127,30 @@ def test_values_written_anew_beside_the_new_name_stop(
     assert project.command("verify", "--wait", "30") == 0
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_name_that_another_column_gets_at_once_stops(
+    engine: str, request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession
+) -> None:
+    """The mapping reads the name as ever; all rows have other values under it."""
+    project = begun(engine, request, tmp_path, only=("label",))
+    project.run_here()
+    taken = "ALTER TABLE category DROP COLUMN name, RENAME COLUMN worn TO name"
+    if engine == "pg":
+        taken = (
+            "BEGIN; ALTER TABLE category DROP COLUMN name; ALTER TABLE category RENAME worn TO name; COMMIT"
+        )
+    project.old.execute(taken, named("name", 3, "some"))
+    for _ in range(2):
+        with pytest.raises(MigratorError):
+            project.run_here()
+    assert project.command("dump", "start", "--table", "category") == 0
+    project.run_here()
+    project.run_here()
+    assert labels(project) == wanted(project, "name")
+    assert labels(project)[1] == "old"
+    assert project.command("verify", "--wait", "30") == 0
+
+
 def test_what_was_rolled_back_is_as_if_it_had_never_been(
     old_pg: object, new_pg: object, request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession
 ) -> None:

@@ -12,7 +12,8 @@ import pytest
 from migrator.adapters.sources.binlog.events import table_map
 from migrator.adapters.sources.binlog.events.table_map import LoggedColumn
 from migrator.adapters.sources.binlog.statements.alter_clauses import columns_of, why_refused
-from migrator.adapters.sources.binlog.statements.statements import Statement, StatementKind
+from migrator.adapters.sources.binlog.statements.query_event import QueryText
+from migrator.adapters.sources.binlog.statements.statements import Statement, StatementKind, judge
 from migrator.adapters.sources.binlog.tables.agreement import agrees
 from migrator.adapters.sources.binlog.tables.captured_tables import CapturedTables, CatalogTable
 from migrator.adapters.sources.binlog.tables.later_names import Renaming, Renamings, last_name
@@ -152,6 +153,7 @@ def judged(
     answered_to: int = 0,
     now: tuple[str, ...] = (),
     ahead: tuple[tuple[str, str], ...] = (),
+    redefined: tuple[str, ...] = (),
 ) -> tuple[str, list[tuple[str, ...]]]:
     """Why a statement behind place 5 is refused, and what is noted of it: the mapping needs ``v``.
 
@@ -175,7 +177,9 @@ def judged(
     tables.answered = {T: answered_to} if answered_to else {}
     found = [Renaming(T, {old: new}, 6 + place) for place, (old, new) in enumerate(ahead)]
     tables.look_ahead = lambda track: Renamings(tuple(found), 6 + len(found))
-    statement = Statement(StatementKind.ALTERED, "", (T,), (), "it may change rows", columns, renamed)
+    statement = Statement(
+        StatementKind.ALTERED, "", (T,), (), "it may change rows", columns, renamed, redefined
+    )
     track = SimpleNamespace(position=lambda: Position(5, "5"))
     return tables.judged(statement, cast(Any, track)).refused, noted
 
@@ -200,6 +204,7 @@ def test_a_column_that_a_needed_one_is_computed_from_counts() -> None:
 def test_a_mapping_that_knows_the_new_name_goes_on() -> None:
     assert judged(("old", "v"), renamed=(("old", "v"),)) == ("", []), "its values are those of the new name"
     assert judged(("w", "x"), renamed=(("w", "x"),)) == ("", [("w", "x")])
+    assert judged(("x", "w"), renamed=(("x", "w"),)) == ("", [("x", "w")]), "no mapping needs that one"
 
 
 @pytest.mark.parametrize(
@@ -237,6 +242,27 @@ def test_a_name_on_the_way_to_one_that_the_mapping_knows_goes_on() -> None:
     assert judged(("old", "x"), now=now, ahead=ahead[1:])[0], "so it may by CHANGE"
     other = (("old", "x"), ("x", "y"))
     assert judged(("old", "x"), renamed=(("old", "x"),), now=("k", "y"), ahead=other) == ("", [("old", "x")])
+
+
+@pytest.mark.parametrize(
+    ("text", "goes_on"),
+    [
+        ("RENAME COLUMN old TO v", True),
+        ("RENAME COLUMN old TO v, DROP COLUMN w", True),
+        ("DROP COLUMN v, RENAME COLUMN old TO v", False),
+        ("CHANGE v w int, RENAME COLUMN old TO v", False),
+        ("RENAME COLUMN v TO w, RENAME COLUMN w TO v", False),
+        ("RENAME COLUMN old TO V, RENAME COLUMN v TO old", False),
+    ],
+)
+def test_a_needed_name_that_another_column_gets_in_one_statement_stops(text: str, goes_on: bool) -> None:
+    """The rows that the target has are of the column that had the name."""
+    query = QueryText("shop", f"ALTER TABLE t {text}")
+    found = judge(query, "shop", lambda table: T if table.name in ("t", "") else None)
+    (refused, _) = judged(
+        found.columns, renamed=found.renamed, now=("k", "v", "w"), redefined=found.redefined
+    )
+    assert (refused == "") == goes_on
 
 
 def test_a_name_of_before_the_place_says_nothing_of_a_later_column() -> None:

@@ -217,5 +217,6 @@ def _changed(schema: TableSchema, cause: str) -> SchemaError:
         "a captured table was changed while it is dumped",
         where=str(schema.id),
         cause=cause,
-        remedy="undo the change, or adapt the mapping and start the migration anew (docs/how-to/start-anew.md)",
+        remedy="undo the change, or adapt the mapping and start again (docs/how-to/schema-changes.md says where rows"
+        " have to be read once more); if that stops here again, start the migration anew (docs/how-to/start-anew.md)",
     )

@@ -54,7 +54,10 @@ def refused_statement(statement: Statement, replaced: Sequence[TableId], text: s
         f"the source ran a statement that can't be carried on: {statement.refused}",
         where=", ".join(map(str, statement.tables)),
         cause=f"statement: {' '.join(text.split())[:300]}",
-        remedy="start the migration anew (docs/how-to/start-anew.md) (the target keeps its last consistent"
+        remedy="undo the change, or adapt the mapping and start again (docs/how-to/schema-changes.md says where rows"
+        " have to be read once more); if that stops here again, start the migration anew (docs/how-to/start-anew.md)"
+        if statement.columns
+        else "start the migration anew (docs/how-to/start-anew.md) (the target keeps its last consistent"
         " state until then)",
     )
 

@@ -87,6 +87,7 @@ class Statement:
         columns: names of the columns that it drops, redefines or renames, if nothing else stands in its way: where
             no mapping needs any of them, it can be carried on.
         renamed: old and new names of those among them that only get another name.
+        redefined: names, old and new, of those that it drops or redefines.
     """
 
     kind: StatementKind
@@ -96,6 +97,12 @@ class Statement:
     refused: str = ""
     columns: tuple[str, ...] = ()
     renamed: tuple[tuple[str, str], ...] = ()
+    redefined: tuple[str, ...] = ()
+
+    def only_renamed(self) -> list[tuple[str, str]]:
+        """Returns those of ``renamed`` whose new name no other column had before the statement."""
+        others = {name.lower() for name in (*self.redefined, *(old for old, _ in self.renamed))}
+        return [(old, new) for old, new in self.renamed if new.lower() not in others - {old.lower()}]
 
 
 IsCaptured = Callable[[TableId], TableId | None]
@@ -386,7 +393,9 @@ def _altered(cursor: Words, captured: IsCaptured, logs_cascades: bool) -> Statem
     why = may_change(changing[0]) if changing else why
     pairs = [names for clause in changing if (names := renamed_by(clause)) is not None]
     merely = tuple((unquoted(old), unquoted(new)) for old, new in pairs)
-    return Statement(StatementKind.ALTERED, "", (known,), indexes, why, columns, merely)
+    others = [name for clause in changing if renamed_by(clause) is None for name in columns_of(clause)]
+    redefined = tuple(map(unquoted, others))
+    return Statement(StatementKind.ALTERED, "", (known,), indexes, why, columns, merely, redefined)
 
 
 def new_name(cursor: Words) -> TableId | None:

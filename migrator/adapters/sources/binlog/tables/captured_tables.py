@@ -223,8 +223,10 @@ class CapturedTables:
         A mapping that was adapted reads on under the new name; rows of before have the same values under the old one.
         """
         schema = self._schemas[table]
-        found = [(o, n) for o, n in statement.renamed if n in schema.names() and not schema.needs(o)]
-        on_the_way = [(old, new) for old, new in statement.renamed if old in later and not schema.needs(old)]
+        only = statement.only_renamed()
+        known = {name for name in schema.names() if schema.needs(name)}
+        found = [(o, n) for o, n in only if n in known and not schema.needs(o)]
+        on_the_way = [(old, new) for old, new in only if old in later and not schema.needs(old)]
         return {new.lower() for _, new in found} | {name.lower() for pair in on_the_way for name in pair}
 
     def _needed_later(self, table: TableId, columns: Iterable[str], track: Track) -> dict[str, str]:
@@ -380,5 +382,6 @@ def _changed(table: TableId, cause: str) -> SchemaError:
         "a captured table was changed in a way that can't be carried on",
         where=str(table),
         cause=cause,
-        remedy="undo the change, or adapt the mapping and start the migration anew (docs/how-to/start-anew.md)",
+        remedy="undo the change, or adapt the mapping and start again (docs/how-to/schema-changes.md says where rows"
+        " have to be read once more); if that stops here again, start the migration anew (docs/how-to/start-anew.md)",
     )

@@ -109,5 +109,6 @@ def _stop(known: TableSchema, cause: str, where: str) -> SchemaError:
         f"table {known.id} changed in a way that can't be carried on",
         where=f"{known.id} at {where}",
         cause=cause,
-        remedy="undo the change, or adapt the mapping and start the migration anew (docs/how-to/start-anew.md)",
+        remedy="undo the change, or adapt the mapping and start again (docs/how-to/schema-changes.md says where rows"
+        " have to be read once more); if that stops here again, start the migration anew (docs/how-to/start-anew.md)",
     )
