@@ -14,6 +14,7 @@ from migrator.adapters.targets.mysql.rows.merge import qualified
 from migrator.adapters.targets.mysql.settings import MysqlTarget
 from migrator.adapters.targets.shared.remap import FilledTargets
 from migrator.model.progress import TableIdentity
+from migrator.model.remaps.remap import beside_name
 from migrator.model.table import TableId
 
 _EXISTS = "SELECT 1 FROM information_schema.tables WHERE table_schema = %s AND table_name = %s"
@@ -71,7 +72,8 @@ def identities(settings: MysqlTarget, tables: Sequence[str]) -> dict[str, TableI
 def renamed_to(settings: MysqlTarget, target: str, identity: TableIdentity) -> str:
     """Returns a table with a target's columns that may be what the target was, under another name; else "".
 
-    MySQL leaves a table that is renamed the time at which it was made, MariaDB moves it. Raises ``ConnectionFailed``.
+    MySQL leaves a table that is renamed the time at which it was made, MariaDB moves it. One that is filled by a next
+    mapping was never the target. Raises ``ConnectionFailed``.
     """
     times: dict[str, str] = {}
     columns: dict[str, list[tuple[Any, Any]]] = {}
@@ -83,7 +85,7 @@ def renamed_to(settings: MysqlTarget, target: str, identity: TableIdentity) -> s
     found = (
         name
         for name, time in times.items()
-        if name != target and columns[name] == columns.get(target)
+        if name not in (target, beside_name(target)) and columns[name] == columns.get(target)
         if time == identity.table or (moved and time > identity.table)
     )
     return next(found, "")
