@@ -1,0 +1,1 @@
+"""Schemas that nobody here wrote, under hazards, through the plugin that users have."""
