@@ -110,7 +110,7 @@ def carry_over(
     compared, alone = _compared(applied.mapped or (), mapped, plans), late.alone()
     replaced = _replaced(applied.mapped or (), mapped, joined, late, alone)
     differs = {name for name, found in compared.items() if found.others}
-    empty = emptied(applied.mapped or (), pairs, late.holds_rows) if alone else set()
+    empty = _emptied(applied, pairs, late) if alone else set()
     anew = (replaced | differs | empty) - late.accepted
     fed, awaited = _so_far(applied, book(), anew)
     begun = {dump.table for dump in applied.dumps if dump.done or dump.chunks}
@@ -141,6 +141,12 @@ def carry_over(
         _written_so_far(applied.mapped or (), mapped, anew | _cleared(late, missing), empty, alone),
         (*warned, *_warnings(compared, {*_otherwise(applied.mapped or (), mapped, joined)} - replaced)),
     )
+
+
+def _emptied(applied: Checkpoint, pairs: Mapping[str, Collection[TableId]], late: LateTargets) -> set[str]:
+    """The targets that somebody emptied: not one that a reset had forgotten before its rows went."""
+    known = {name for name, _ in applied.fed or ()} | {name for name, *_ in applied.awaited}
+    return known & emptied(applied.mapped or (), pairs, late.holds_rows)
 
 
 def _why(name: str, anew: set[str], replaced: set[str], empty: set[str]) -> Why:

@@ -75,6 +75,21 @@ def test_what_a_batch_took_away_and_what_never_came_is_empty_rightly() -> None:
     target.run(empty=True, **EVERY)
 
 
+def test_a_target_that_was_forgotten_before_its_rows_went_has_them_asked_for() -> None:
+    """A reset of one table that is killed in its middle: the next run ends it, as it says."""
+    target = begun()
+    assert target.checkpoint is not None
+    assert target.checkpoint.fed is not None
+    fed = tuple(pair for pair in target.checkpoint.fed if pair[0] != "b")
+    assert fed != target.checkpoint.fed
+    target.checkpoint = replace(target.checkpoint, fed=fed)
+    target.rows.discard("b")
+    target.run(empty=True, **EVERY)
+    assert target.begun == [("b", (T,))]
+    assert target.checkpoint.awaited == (("b", T, "r1.1"),)
+    target.run(**EVERY)
+
+
 def test_a_table_that_is_to_be_empty_is_accepted_once() -> None:
     target = begun()
     target.rows.discard("b")
