@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 
 from migrator.adapters.hooks.post import posted
-from migrator.adapters.hooks.shell import ran
+from migrator.adapters.hooks.shell import ran, short
 from migrator.model.cutover.hook import is_url
 
 LIMIT_S = 10.0
@@ -20,12 +20,12 @@ def told_of(hook: str, document: Mapping[str, object]) -> str:
     """Tells the hook of an event; returns why it failed, in words, and an empty text where it didn't.
 
     A command gets the document on its standard input, and its fields as ``MIGRATOR_EVENT``, ``MIGRATOR_WORDS`` and
-    the like; a URL gets it in a POST.
+    the like, cut where they are very long; a URL gets it in a POST.
     """
     body = json.dumps(document)
     if is_url(hook):
         return posted(hook, body.encode(), {"Content-Type": "application/json"}, LIMIT_S, _SAID)
-    variables = {f"MIGRATOR_{name.upper()}": str(value).replace("\0", "") for name, value in document.items()}
+    variables = {f"MIGRATOR_{name.upper()}": short(str(value)) for name, value in document.items()}
     try:
         return ran(hook, body, {**os.environ, **variables}, LIMIT_S, _SAID)
     except (OSError, ValueError) as error:

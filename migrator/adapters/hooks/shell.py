@@ -7,13 +7,19 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import IO
 
 _TERM_S = 2.0
 """Seconds from the request to end until it is ended."""
 _LOOK_S = 0.02
+_SIZE_S = 0.1
+"""Between two looks at how much a command has said."""
+_MOST_BYTES = 4 << 20
+"""Bytes of it that are kept meanwhile: it must not fill the disk that is to be told of."""
+VARIABLE_BYTES = 32_000
+"""Bytes of a variable; the system refuses to start a command that has one of 128 KiB."""
 
 
 def ran(
@@ -40,7 +46,7 @@ def ran(
         )
         done = False
         try:
-            code = process.wait(limit_s)
+            code = _code(process, limit_s, (out, err))
             done = code == 0
         except subprocess.TimeoutExpired:
             return f"it didn't end within {limit_s:g} s"
@@ -49,6 +55,26 @@ def ran(
                 _end(process)
         said = _end_of(err, characters) or _end_of(out, characters)
         return "" if done else f"it ended with exit code {code}: {said or 'it said nothing'}"
+
+
+def short(value: str) -> str:
+    """A value that a variable of a command can have: its beginning, without what none can hold."""
+    return value.replace("\0", "").encode(errors="replace")[:VARIABLE_BYTES].decode(errors="ignore")
+
+
+def _code(process: subprocess.Popen[bytes], limit_s: float, said: Sequence[IO[bytes]]) -> int:
+    """Waits for the command; returns its exit code. Raises ``TimeoutExpired``."""
+    until = time.monotonic() + limit_s
+    while True:
+        try:
+            return process.wait(min(_SIZE_S, max(0.0, until - time.monotonic())))
+        except subprocess.TimeoutExpired:
+            if time.monotonic() >= until:
+                raise
+        for one in said:
+            if os.fstat(one.fileno()).st_size > _MOST_BYTES:
+                os.ftruncate(one.fileno(), 0)
+                os.lseek(one.fileno(), 0, os.SEEK_SET)  # the command's own place, too: it has the same one
 
 
 def _end_of(said: IO[bytes], characters: int) -> str:

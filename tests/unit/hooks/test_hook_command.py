@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 from pathlib import Path
+from typing import IO
 
 import pytest
 
 from migrator.adapters.hooks.command import SwitchHook
+from migrator.adapters.hooks.events import told_of
+from migrator.adapters.hooks.shell import ran
 from migrator.errors import CutoverError
 from migrator.model.cutover.record import Side, What
 from migrator.model.server import Server
@@ -52,3 +57,35 @@ def test_a_script_of_the_documents_refuses_what_it_does_not_know(script: str, tm
     command = f"MIGRATOR_WHAT=other PATH=/usr/bin:/bin sh {SCRIPTS / script}"
     with pytest.raises(CutoverError, match=r"exit code .*parameter|exit code .*unset|exit code .*not set"):
         hook(command).call(Side.NEW, "1", 10)
+
+
+def test_what_a_command_says_fills_no_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told of disks that fill."""
+    files: list[IO[bytes]] = []
+
+    temporary = tempfile.TemporaryFile
+
+    def kept() -> IO[bytes]:
+        found = temporary()
+        files.append(os.fdopen(os.dup(found.fileno()), "rb"))
+        return found
+
+    monkeypatch.setattr("migrator.adapters.hooks.shell.tempfile.TemporaryFile", kept)
+    talks = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do head -c 2000000 /dev/zero; sleep 0.2; done; echo last; exit 3"
+    said = ran(talks, "", dict(os.environ), 60, 100)
+    assert said.endswith("last")
+    sizes = [os.fstat(one.fileno()).st_size for one in files]
+    for one in files:
+        one.close()
+    assert max(sizes) < 24_000_000
+
+
+def test_long_words_of_an_event_start_a_command_all_the_same(tmp_path: Path) -> None:
+    """The system takes no variable of 128 KiB; standard input has all of it."""
+    long = "ä\0" * 200_000
+    assert (
+        told_of(f'printf %s "$MIGRATOR_WORDS" > {tmp_path}/words; cat > {tmp_path}/all', {"words": long})
+        == ""
+    )
+    assert (tmp_path / "words").read_text() == "ä" * 16_000
+    assert json.loads((tmp_path / "all").read_text()) == {"words": long}
