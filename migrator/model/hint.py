@@ -35,3 +35,10 @@ class Hint:
     phase: str = ""
     applied: Applied | None = None
     ended: Ended | None = None
+
+    def of_epoch(self, epoch: int) -> bool:
+        """Tells whether it is of the run of a leader that goes on; ``epoch``: the newest that the target knows.
+
+        A leader tells nothing of itself while it starts: what is read then is what the one before it said.
+        """
+        return self.ended is None and self.epoch >= epoch

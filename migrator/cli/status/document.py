@@ -33,7 +33,7 @@ def document(settings: Settings, found: Status, covered: Coverage | None, stands
         "leader": found.leader,
         "standbys": list(found.standbys),
         "epoch": 0 if ledger is None else ledger.epoch,
-        "note": hint.note if hint is not None and found.leader else "",
+        "note": present.note if (present := found.present_hint()) is not None else "",
         "warnings": list(found.warnings),
         "ended": None if hint is None or hint.ended is None or found.leader else asdict(hint.ended),
         "source_end": _position(source.end),

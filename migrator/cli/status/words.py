@@ -67,8 +67,8 @@ def _who(found: Status, now_s: float) -> Iterator[str]:
     yield f"leader     {found.leader or 'none'}"
     yield from (f"standby    {standby}" for standby in found.standbys)
     hint = found.hint
-    if hint is not None and found.leader and hint.note:
-        yield f"note       {hint.note} (told {age(hint.at_us, now_s)})"
+    if (present := found.present_hint()) is not None and present.note:
+        yield f"note       {present.note} (told {age(present.at_us, now_s)})"
     if hint is not None and not found.leader and hint.ended is not None:
         yield f"ended      {age(hint.ended.at_us, now_s)}: {hint.ended.words or 'it was told to, or had caught up'}"
 

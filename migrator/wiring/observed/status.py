@@ -74,6 +74,10 @@ class Status:
     source: SourceNow = field(default_factory=SourceNow)
     lag: Lag = field(default_factory=Lag)
 
+    def present_hint(self) -> Hint | None:
+        """Returns what the process that leads tells of itself; None: nothing yet, or nobody leads."""
+        return told_by(self.leader, self.hint, self.ledger)
+
     def complete(self) -> bool:
         """Tells whether the target has every table's rows, and every joined target is filled."""
         checkpoint = None if self.ledger is None else self.ledger.checkpoint
@@ -108,8 +112,8 @@ def status(settings: Settings) -> Status:
         filled=tuple(filled(settings)) if ledger is not None else (),
         standbys=seen.standbys,
         hint=hint,
-        warnings=_warnings(settings, hint if seen.leader else None, checkpoint),
-        phase=_phase(seen.leader, hint, checkpoint),
+        warnings=_warnings(settings, told_by(seen.leader, hint, ledger), checkpoint),
+        phase=_phase(seen.leader, told_by(seen.leader, hint, ledger), checkpoint),
         source=_kept(asked, end, None if checkpoint is None else checkpoint.position),
         lag=lag_of(end, applied, hint.applied if hint is not None else None),
     )
@@ -152,6 +156,12 @@ def _end(ports: SourcePorts) -> SourceNow:
         meter.close()
 
 
+def told_by(leader: str, hint: Hint | None, ledger: Ledger | None) -> Hint | None:
+    """The hint, where the process that leads has left it and not the one before it."""
+    known = ledger.epoch if ledger is not None else 0
+    return hint if hint is not None and leader and hint.of_epoch(known) else None
+
+
 def _phase(leader: str, hint: Hint | None, checkpoint: Checkpoint | None) -> str:
     if leader:
         return hint.phase if hint is not None and hint.phase else STARTING
@@ -159,7 +169,7 @@ def _phase(leader: str, hint: Hint | None, checkpoint: Checkpoint | None) -> str
 
 
 def _warnings(settings: Settings, hint: Hint | None, checkpoint: Checkpoint | None) -> tuple[str, ...]:
-    """The leader's; of a migration that has begun and that nobody leads: what the source would warn of."""
+    """The leader's; of a migration that has begun and whose leader tells none: what the source would warn of."""
     if hint is not None:
         return hint.warnings
     _, ports = source_parts(settings)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -21,6 +22,7 @@ from migrator.model.ledger import Ledger
 from migrator.model.observed.observation import Applied, Ended, Lag
 from migrator.model.position import Position
 from migrator.model.retention import Retention
+from migrator.wiring.observed import status as observed
 from migrator.wiring.observed.status import SourceNow, Status, lag_of
 from tests.reference import full
 from tests.unit.config.test_config import GOOD, write
@@ -119,6 +121,37 @@ def test_a_stopped_run_says_how_it_ended_and_what_nobody_applies(tmp_path: Path)
     assert shown(tmp_path, replace(STOPPED, lag=Lag(0, 0.0, 1.0, "")))[1] == "standing   stopped"
     assert shown(tmp_path, replace(STOPPED, lag=Lag()))[1] == "standing   stopped: nobody leads"
     assert "rows of item differ" in shown(tmp_path, STOPPED, WRONG)[1]
+
+
+@pytest.mark.parametrize(
+    ("left", "phase"),
+    [
+        (replace(full.HINT, ended=None), "streaming"),
+        (replace(full.HINT, ended=None, epoch=4), "streaming"),
+        (replace(full.HINT, ended=None, epoch=2), "starting"),
+        (full.HINT, "starting"),
+        (None, "starting"),
+    ],
+)
+def test_a_leader_that_starts_is_not_what_the_one_before_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: Hint | None, phase: str
+) -> None:
+    """The one before was killed (its epoch is an older one), or has ended; the present one has told nothing yet."""
+    asked = SimpleNamespace(meter=None, retention=None)
+    answers = {
+        "source_parts": lambda _: (None, lambda _: asked),
+        "peek": lambda _: FULL.ledger,
+        "look": lambda _: SimpleNamespace(leader="process 5", standbys=(), hint=left, book=FULL.book),
+        "filled": lambda _: (),
+    }
+    for name, answer in answers.items():
+        monkeypatch.setattr(observed, name, answer)
+    found = observed.status(settings(tmp_path))
+    theirs = phase == "starting"
+    assert (found.phase, found.warnings) == (phase, () if theirs else full.HINT.warnings)
+    said = [line for line in shown(tmp_path, found) if line.startswith("note")]
+    assert bool(said) is not theirs
+    assert json.loads(status_json(tmp_path, found))["note"] == ("" if theirs else "a note")
 
 
 def test_what_is_not_known_is_said(tmp_path: Path) -> None:
