@@ -30,7 +30,7 @@ def merge_of(
 def statements(merge: Merge) -> Iterator[str]:
     """Yields what brings all rows, foreign keys being off: rows that go come first, then those that swap values."""
     rows = merge.after
-    yield f"DELETE t FROM {merge.target} t LEFT JOIN {rows} s ON {_same(merge)} WHERE {_none(merge)}"
+    yield f"DELETE t FROM {merge.target} t WHERE {_nowhere(merge)}"
     if merge.structure.moving(merge.written):
         if merge.saved:
             yield merge.save_moving(rows, strict=False)
@@ -45,16 +45,11 @@ def otherwise(merge: Merge) -> Iterator[str]:
     """Yields queries for a row of which the two tables don't hold the same: its key's values as text."""
     yield merge.otherwise(merge.after)
     texts = ", ".join(f"CAST(t.{quoted(name)} AS CHAR)" for name in merge.key)
-    yield (
-        f"SELECT {texts} FROM {merge.target} t LEFT JOIN {merge.after} s ON {_same(merge)}"
-        f" WHERE {_none(merge)} LIMIT 1"
-    )
+    yield f"SELECT {texts} FROM {merge.target} t WHERE {_nowhere(merge)} LIMIT 1"
 
 
-def _same(merge: Merge) -> str:
-    return " AND ".join(f"t.{quoted(name)} = s.c{merge.written.index(name)}" for name in merge.key)
-
-
-def _none(merge: Merge) -> str:
-    """A condition that no staged row met: told by the key, since a constant may outlive an outer join."""
-    return f"s.c{merge.written.index(merge.key[0])} IS NULL"
+def _nowhere(merge: Merge) -> str:
+    """A condition that no staged row has the key. Not by an outer join: where the rows are those of a partitioned
+    table, MySQL finds none of them that way."""
+    same = " AND ".join(f"t.{quoted(name)} = s.c{merge.written.index(name)}" for name in merge.key)
+    return f"NOT EXISTS (SELECT 1 FROM {merge.after} s WHERE {same})"
