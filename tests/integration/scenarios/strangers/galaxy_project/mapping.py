@@ -22,7 +22,12 @@ def account(galaxy_user: DataFrame) -> DataFrame:
     )
 
 
-@mapping.target("project", key="project_id", grain="history.id")
+@mapping.target(
+    "project",
+    key="project_id",
+    grain="history.id",
+    links=["history.user_id = galaxy_user.id", "job.history_id = history.id"],
+)
 def project(history: DataFrame, galaxy_user: DataFrame, job: DataFrame) -> DataFrame:
     """A join over foreign keys that may be NULL, with a count of the rows below."""
     jobs = job.groupBy("history_id").agg(F.count("*").alias("jobs"))
