@@ -23,12 +23,12 @@ from migrator.columnar.grains import Grains, Tables
 from migrator.columnar.shown import key_text, shown
 from migrator.errors import CORRECTED_MAPPING, MappingError, RowUnmapped
 from migrator.model.progress import UNMAPPED, BadRow, GrainName
-from migrator.model.reach import VALUE
 from migrator.ports.mirror import JoinedTarget, Mirror, Sides
 from migrator.ports.target import TargetRows
 from migrator.run.apply.halving import failing
 from migrator.run.apply.joined_sides import conform
 from migrator.run.apply.spark_jobs import SPARK_ERRORS, Job, SparkJobs
+from migrator.run.apply.unmapped import read_of
 from migrator.run.steps import Step
 from transforms.analysis.plan import MappingPlan
 from transforms.cause import spark_cause
@@ -259,7 +259,7 @@ def _record(
     texts = []
     own, linked = grains.own(tables, grain), grains.only(tables, [grain])
     for name, rows in {**own, **{name: rows for name, rows in linked.items() if name not in own}}.items():
-        shows = rows.select([one for one in rows.column_names if not one.startswith(VALUE)])
+        shows = read_of(plan, name, rows)
         texts += sorted(f"{name}: {row_text(shows.slice(n, 1))}" for n in range(min(rows.num_rows, _NAMED)))
         texts += [f"{name}: ..."] if rows.num_rows > _NAMED else []
     columns, key = grain

@@ -161,7 +161,7 @@ class UnmappedRows:
         gone = pa.concat_tables(
             [*before, *(keys for _, keys in found.values())], promote_options="permissive"
         )
-        records = tuple(_record(rows, key, one, batch) for key, (one, _) in found.items())
+        records = tuple(_record(rows, plan, key, one, batch) for key, (one, _) in found.items())
         return replace(rows, before=gone, bad_rows=(*rows.bad_rows, *records))
 
     def _mapped_keys(self, plan: MappingPlan, failed: _Failed) -> pa.Table:
@@ -183,7 +183,7 @@ def _keys(rows: TargetRows, part: pa.Table | None) -> set[KeyText]:
     return set() if not isinstance(part, pa.Table) else set(key_texts(part, rows.table.key))
 
 
-def _record(rows: TargetRows, key: KeyText, failed: _Failed, batch: Batch) -> BadRow:
+def _record(rows: TargetRows, plan: MappingPlan, key: KeyText, failed: _Failed, batch: Batch) -> BadRow:
     error = failed.error
     return BadRow(
         rows.table.id.name,
@@ -192,5 +192,12 @@ def _record(rows: TargetRows, key: KeyText, failed: _Failed, batch: Batch) -> Ba
         batch.checkpoint.position.token,
         batch.last,
         cut(f"{UNMAPPED}{error.cause} ({error.where})", _REASON),
-        f"{failed.source}: {row_text(failed.row)}",
+        f"{failed.source}: {row_text(read_of(plan, failed.source, failed.row))}",
     )
+
+
+def read_of(plan: MappingPlan, source: str, rows: pa.Table) -> pa.Table:
+    """Rows of a source table with the columns that the mapping reads, and those of its key: others are nobody's to
+    see."""
+    named = {*plan.reads.get(source, ()), *plan.schemas[source].key}
+    return rows.select([name for name in rows.column_names if name in named])

@@ -32,6 +32,8 @@ _LOST = ("08", "57P0")  # no connection, shut down, ended by an administrator
 _ROW_CLASSES = ("22", "23", "44", "P0", "XX")
 _CONTENT = ("22", "23502", "23514")
 """A value that a type doesn't take, NULL, a CHECK constraint: nothing but the row itself is to blame."""
+_ROW_AS_DETAIL = frozenset({"23502", "23514", "44000"})
+"""NULL, a CHECK, a view's WITH CHECK OPTION: the detail of the report is all of the row."""
 # The server speaks its own language (lc_messages), so only the punctuation is relied on.
 _COPY_LINE = re.compile(r"COPY .*?, \S+ (\d+)(?:, \S+ (.+?)(?:: .*)?)?$", re.MULTILINE)
 
@@ -93,8 +95,18 @@ def explained(error: psycopg.Error) -> Refusal | ConnectionLost:
     Raises ``TargetError`` as ``blamed_on_rows`` does.
     """
     message, state = str(error).strip(), error.sqlstate or ""
+    if state in _ROW_AS_DETAIL:
+        message = error.diag.message_primary or ""
     lost = state.startswith(_LOST) if state else isinstance(error, psycopg.OperationalError)
     return ConnectionLost(message) if lost else blamed_on_rows(Refusal(state, message))
+
+
+def telling_detail(sqlstate: str, detail: str) -> str:
+    """The detail of a report; empty where it is the whole row, with columns that no mapping fills.
+
+    Which row it is, and what the mapping gave it, is told by its key.
+    """
+    return "" if sqlstate in _ROW_AS_DETAIL else detail
 
 
 def blamed_on_rows(refusal: Refusal) -> Refusal:

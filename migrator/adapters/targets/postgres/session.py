@@ -15,7 +15,7 @@ import adbc_driver_manager as manager
 import psycopg
 import pyarrow as pa
 
-from migrator.adapters.targets.postgres.refusal import Refusal, blamed_on_rows, not_reached
+from migrator.adapters.targets.postgres.refusal import Refusal, blamed_on_rows, not_reached, telling_detail
 from migrator.adapters.targets.postgres.settings import PostgresTarget
 from migrator.adapters.targets.shared.refused import ConnectionLost
 from migrator.connections.patience import Line, SilentError, WatchedSession, patiently
@@ -242,7 +242,7 @@ class Session:
             Refusal(
                 sqlstate=error.sqlstate,
                 message=fields.get("MESSAGE_PRIMARY", message),
-                detail=fields.get("MESSAGE_DETAIL", ""),
+                detail=telling_detail(error.sqlstate, fields.get("MESSAGE_DETAIL", "")),
                 constraint=fields.get("CONSTRAINT_NAME", ""),
                 table=fields.get("TABLE_NAME", ""),
                 column=fields.get("COLUMN_NAME", ""),

@@ -18,7 +18,7 @@ from migrator.columnar.bad_rows import StillBad
 from migrator.columnar.grains import Tables
 from migrator.errors import MappingError, RowUnmapped
 from migrator.model.progress import BadRow
-from migrator.model.reach import Node, Reach
+from migrator.model.reach import VALUE, Node, Reach
 from migrator.model.table import Column, TableId, TableSchema
 from migrator.model.target import TargetTable
 from migrator.ports.mirror import JoinedTarget, Mirror, Sides
@@ -26,6 +26,7 @@ from migrator.ports.target import TargetRows
 from migrator.run.apply.difference import difference
 from migrator.run.apply.grains_aside import GrainsAside
 from migrator.run.apply.spark_jobs import SparkJobs
+from migrator.run.apply.unmapped import read_of
 from transforms.analysis.plan import MappingPlan
 from transforms.on_spark.pipeline import SIDE
 
@@ -53,7 +54,11 @@ REACH = Reach(
 TARGET = JoinedTarget(TargetTable(TableId("new", "total"), (), ("id",)), (REACH,), {})
 PLAN = cast(
     MappingPlan,
-    SimpleNamespace(target=SimpleNamespace(key=("id",), surrogates=(), name="total", where=lambda: "here")),
+    SimpleNamespace(
+        target=SimpleNamespace(key=("id",), surrogates=(), name="total", where=lambda: "here"),
+        reads=dict.fromkeys(("basket", "line", "thing"), ("id", "basket", "amount")),
+        schemas=dict.fromkeys(("basket", "line", "thing"), SimpleNamespace(key=("id",))),
+    ),
 )
 BAD_PRICE, NO_KEY, TWICE = 13, 0, -1
 """What no basket with such a thing, and none with such a code, can be mapped with."""
@@ -301,3 +306,8 @@ def test_more_than_may_go_aside_stop_by_name_and_leave_nothing() -> None:
     assert "basket.id='1'; basket.id='2'; basket.id='3'" in stopped.value.where
     assert "bad_rows_per_table" in stopped.value.remedy
     assert (world.target, world.held, world.steps) == (before, (), [])
+
+
+def test_a_source_row_is_shown_without_columns_that_the_mapping_does_not_read() -> None:
+    rows = pa.table({"id": [1], "password": ["secret"], "amount": [2], f"{VALUE}0": ["secret"]})
+    assert read_of(PLAN, "line", rows).column_names == ["id", "amount"]
