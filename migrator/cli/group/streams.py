@@ -69,11 +69,13 @@ def for_terminal(text: str) -> str:
 
 def put_in_place() -> None:
     """Puts both in the place of Python's own streams, where these are Python's own."""
-    if type(sys.stdout) is io.TextIOWrapper:
-        sys.stdout = sys.__stdout__ = _in_place_of(sys.stdout)  # type: ignore[misc]
-    if type(sys.stderr) is io.TextIOWrapper:
-        sys.stderr = sys.__stderr__ = _in_place_of(sys.stderr)  # type: ignore[misc]
-        sys.stderr.spare = True
+    for name, spare in (("stdout", False), ("stderr", True)):
+        stream = getattr(sys, name)
+        if type(stream) is io.TextIOWrapper:
+            ours = _in_place_of(stream)
+            ours.spare = spare
+            for one in (name, f"__{name}__"):
+                setattr(sys, one, ours)
 
 
 def drawn_on() -> IO[str]:
