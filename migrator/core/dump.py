@@ -80,6 +80,7 @@ class DumpPlan:
         token_prefix: of the watermarks; empty where none are written.
         requests: progress of dump requests. They go on once ``follow`` says what is wanted of them.
         workers: how many reads may be under way.
+        key: what a table's chunks are read in the order of, see ``TableDump.key``.
     """
 
     def __init__(
@@ -90,6 +91,7 @@ class DumpPlan:
         token_prefix: str = "",
         requests: Sequence[TableDump] = (),
         workers: int = 1,
+        key: Callable[[TableId], tuple[str, ...]] = lambda table: (),
     ):
         self._dumps: dict[_Job, TableDump] = {
             (dump.request, dump.table): dump for dump in (*dumps, *requests)
@@ -104,6 +106,7 @@ class DumpPlan:
         self._served = FIRST
         self._in_flight: set[int] = set()
         self._workers = workers
+        self._key = key
         self._limit_rows = limit_rows if callable(limit_rows) else lambda table: limit_rows
         self._max_waiting = max_waiting
         self._token_prefix = token_prefix
@@ -309,6 +312,7 @@ class DumpPlan:
             rows=old.rows + chunk.row_count - dropped_rows,
             dropped_rows=old.dropped_rows + dropped_rows,
             chunks=old.chunks + 1,
+            key=self._key(chunk.request.table),
         )
         self._dumps[job] = new
         if new.done and self._left_to_a_request(new.table) and self._scopes[job[0]] == WHOLE:

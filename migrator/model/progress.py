@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from migrator.model.event import Key, TransactionId
 from migrator.model.position import Position
-from migrator.model.table import TableId
+from migrator.model.table import TableId, TableSchema
 
 MIRROR = ""
 """Stands for the mirror's copy of a source table, where a target's name would stand."""
@@ -27,6 +27,8 @@ class TableDump:
         chunks: chunks emitted.
         estimated_rows: the source's own estimate when the dump began (0 = unknown).
         request: ``DumpRequest.name`` of the request it belongs to; empty for the table's first dump.
+        key: what ``after`` has values of (``dump_key``); empty before the first chunk, and where an earlier version
+            read it.
     """
 
     table: TableId
@@ -37,6 +39,16 @@ class TableDump:
     chunks: int = 0
     estimated_rows: int = 0
     request: str = ""
+    key: tuple[str, ...] = ()
+
+
+def dump_key(schema: TableSchema) -> tuple[str, ...]:
+    """The key by which a table's chunks follow each other: its columns, each with what decides their order."""
+    columns = {column.name: column for column in schema.columns}
+    return tuple(
+        " ".join(filter(None, (name, columns[name].source_type, columns[name].collation)))
+        for name in schema.key
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -315,6 +315,7 @@ def _dump(dump: TableDump) -> dict[str, Any]:
         "dropped_rows": dump.dropped_rows,
         "chunks": dump.chunks,
         "estimated_rows": dump.estimated_rows,
+        **({"key": list(map(text_to_json, dump.key))} if dump.key else {}),
     }
 
 
@@ -328,6 +329,7 @@ def _to_dump(document: Json) -> TableDump:
         chunks=document["chunks"],
         estimated_rows=document["estimated_rows"],
         request=document.get("request", ""),
+        key=tuple(map(text_from_json, document.get("key", ()))),
     )
 
 

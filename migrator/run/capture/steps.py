@@ -11,13 +11,12 @@ from migrator.core.capture import Capture, EmitChunk, EmitPart, Output
 from migrator.core.dump import DumpPlan
 from migrator.core.hold import MOST_ROWS
 from migrator.core.pace import Pacer
-from migrator.core.passes import FIRST
 from migrator.errors import RequestError
 from migrator.model.chunk import Chunk
 from migrator.model.event import Key, LogRecord, TransactionPart
 from migrator.model.load import Load
 from migrator.model.position import Position
-from migrator.model.progress import Checkpoint, TableDump
+from migrator.model.progress import Checkpoint, dump_key
 from migrator.model.requests.request import DumpRequest, RequestBook
 from migrator.model.retention import Retention
 from migrator.model.table import TableId, TableSchema
@@ -52,8 +51,6 @@ from migrator.run.steps import Step, no_step
 SEGMENT_BYTES = 64 << 20
 """A segment is written at the latest when it holds so much, whatever it is collected for: with rows of 16 MB,
 thirty milliseconds of a fast log are a gigabyte."""
-_BEFORE = "r0"
-"""Stands for a dump of before, where a request's name would stand; the first request is number 1."""
 _UNREAD = 4
 """Factor by which small segments are collected longer while earlier ones weren't read yet. Who reads them takes
 all of them at once, and each costs a file for every table in it: more of them would come no sooner."""
@@ -136,13 +133,14 @@ class CaptureSteps:
         started = self.log.start()  # on a first start, dumps begin only after the log is being kept for us
         self._notes.begun()
         anew = self._notes.replaced() | attempt.anew.unmirrored
-        checkpoint = _with_dumps(stored or Checkpoint(started), attempt, anew)
+        checkpoint = attempt.with_dumps(stored or Checkpoint(started), anew)
         prefix = f"{attempt.run_token}-" if ports.watermarks is not None else ""
         self._plan = DumpPlan(
             checkpoint.dumps,
             self._pacer.limit_rows,
             token_prefix=prefix,
             requests=checkpoint.requests,
+            key=lambda table: dump_key(schemas[table]),
         )
         self._core = self._reconciling(checkpoint, attempt, ports.has_witness)
         self._later: list[LogRecord] = []
@@ -347,25 +345,6 @@ class CaptureSteps:
         """Called by the dump's workers, too."""
         self._warned = bool(text)
         self._progress.warn("reading", *filter(None, [text]))
-
-
-def _with_dumps(known: Checkpoint, attempt: Attempt, anew: frozenset[TableId]) -> Checkpoint:
-    """Adds the first dump of each table. Of a table that replaced another, or begins to be mirrored, nothing counts
-    as dumped any more, by requests neither: whatever becomes of a request for its rows, all of them are read.
-
-    Rows of the dump before may wait in the event log, unapplied. So the next rows of such a table begin a batch (see
-    ``core.passes``): one batch has no key of a table twice.
-    """
-    begun = {dump.table: dump for dump in known.dumps if dump.table not in anew}
-    requests = [
-        TableDump(dump.table, request=dump.request) if dump.table in anew else dump for dump in known.requests
-    ]
-    dumps = [begun.get(table) or attempt.first_dump(table) for table in attempt.schemas]
-    passes = known.passes
-    if anew:
-        so_far = dict.fromkeys(begun, FIRST) if passes is None else dict(passes)
-        passes = tuple({**so_far, **dict.fromkeys(sorted(anew), _BEFORE)}.items())
-    return replace(known, dumps=tuple(dumps), requests=tuple(requests), passes=passes)
 
 
 def _drop_keys(schema: TableSchema, rows: object, keys: frozenset[Key]) -> tuple[object, int]:

@@ -235,8 +235,10 @@ RUN = (
         ("a table that joins is taken for one that was dumped", "if checkpoint.dump_of(schema.id) is None)", "if False)"),
     ),
     *mutants_of(
-        "migrator/run/capture/steps.py", ("tests/unit/run/capture/test_dumps_anew.py",),
-        ("rows of a dump that begins once more join a batch of before", "**dict.fromkeys(sorted(anew), _BEFORE)}", "}"),
+        "migrator/run/capture/attempt.py", ("tests/unit/run/capture/test_dumps_anew.py",),
+        ("rows of a dump that begins once more join a batch of before", "**dict.fromkeys(sorted(again), _BEFORE)}", "}"),
+        ("a dump goes on from the last value of another key", "dump.key != dump_key(", "() != dump_key("),
+        ("a dump that is done begins anew under another key", "and not dump.done and", "and"),
     ),
     *mutants_of(
         "migrator/run/capture/attempt.py", ("tests/unit/run/capture/test_attempt.py",),

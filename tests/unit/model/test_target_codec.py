@@ -37,6 +37,7 @@ DUMPS = st.builds(
     dropped_rows=COUNTS,
     chunks=COUNTS,
     estimated_rows=COUNTS,
+    key=st.lists(TEXT, max_size=2).map(tuple),
 )
 CHECKPOINTS = st.builds(
     Checkpoint,
