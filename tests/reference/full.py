@@ -38,7 +38,15 @@ SCHEMA = TableSchema(
     ("id",),
 )
 DUMP = TableDump(
-    ITEM, after=("7",), done=True, rows=7, dropped_rows=1, chunks=1, estimated_rows=9, request="r1.1"
+    ITEM,
+    after=("7",),
+    done=True,
+    rows=7,
+    dropped_rows=1,
+    chunks=1,
+    estimated_rows=9,
+    request="r1.1",
+    key=("id int",),
 )
 CHECKPOINT = Checkpoint(
     Position(7, "0/7"),

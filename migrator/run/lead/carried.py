@@ -17,7 +17,7 @@ from migrator.model.requests.request import WHOLE, DumpRequest, RequestBook, Req
 from migrator.model.table import TableId
 from migrator.ports.target import TargetBatch
 from migrator.run.lead.differing import Differing, differing
-from migrator.run.lead.emptied import emptied
+from migrator.run.lead.emptied import emptied, forgotten
 from migrator.run.lead.incomplete import Incomplete, Why, refusal
 from transforms.analysis.fingerprint import Fingerprint
 from transforms.analysis.plan import MappingKind, MappingPlan
@@ -138,15 +138,13 @@ def carry_over(
     return Carried(
         tuple(sorted(pair for pair in every if pair not in waits)),
         tuple(sorted((name, table, request) for (name, table), request in waits.items())),
-        _written_so_far(applied.mapped or (), mapped, anew | _cleared(late, missing), empty, alone),
+        _written_so_far(applied, mapped, anew | _cleared(late, missing), empty, alone),
         (*warned, *_warnings(compared, {*_otherwise(applied.mapped or (), mapped, joined)} - replaced)),
     )
 
 
 def _emptied(applied: Checkpoint, pairs: Mapping[str, Collection[TableId]], late: LateTargets) -> set[str]:
-    """The targets that somebody emptied: not one that a reset had forgotten before its rows went."""
-    known = {name for name, _ in applied.fed or ()} | {name for name, *_ in applied.awaited}
-    return known & emptied(applied.mapped or (), pairs, late.holds_rows)
+    return emptied(applied.mapped or (), pairs, late.holds_rows) - forgotten(applied, pairs)
 
 
 def _why(name: str, anew: set[str], replaced: set[str], empty: set[str]) -> Why:
@@ -331,14 +329,16 @@ def _another(old: TableIdentity, new: TableIdentity | None) -> bool:
 
 
 def _written_so_far(
-    before: Sequence[Mapped], now: Iterable[Mapped], anew: set[str], empty: set[str], alone: bool
+    applied: Checkpoint, now: Sequence[Mapped], anew: set[str], empty: set[str], alone: bool
 ) -> tuple[Mapped, ...]:
     """Returns the entries, which say whether rows were written into the table. Versions before didn't note it.
 
     Which tables have rows isn't known of those that get theirs anew, nor where others write into them.
     """
+    before, targets = applied.mapped or (), {new.target for new in now}
+    anew = anew | forgotten(applied, targets)
     written = {mapped.target for mapped in before if mapped.written or mapped.identity is None} - anew
-    unknown = anew | empty if alone else {new.target for new in now}
+    unknown = anew | empty if alone else targets
     holds = {mapped.target: mapped.holds for mapped in before if mapped.target not in unknown}
     return tuple(replace(new, written=new.target in written, holds=holds.get(new.target)) for new in now)
 

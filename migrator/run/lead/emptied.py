@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
-from migrator.model.progress import Mapped
+from migrator.model.progress import Checkpoint, Mapped
 
 
 def emptied(
@@ -24,3 +24,11 @@ def emptied(
     """
     asked = sorted(one.target for one in before if one.holds and one.target in targets)
     return {name for name in asked if not holds_rows(name)}
+
+
+def forgotten(applied: Checkpoint, targets: Collection[str]) -> set[str]:
+    """Returns the targets that got no rows yet, as far as the ledger knows: new ones, and those that a reset forgot.
+
+    A reset forgets a table before its rows go, so that nobody takes it for one that somebody emptied.
+    """
+    return {*targets} - {name for name, _ in applied.fed or ()} - {name for name, *_ in applied.awaited}

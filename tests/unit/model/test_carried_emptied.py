@@ -123,6 +123,26 @@ def test_a_target_that_is_emptied_behind_the_start_is_told_by_the_next_batch_for
     assert identities.among_holding(["a", "b", "c"]) == ["a", "b"]
 
 
+def test_a_target_that_a_reset_has_emptied_gets_its_rows_by_the_next_batch() -> None:
+    """The ledger still says that the last batch left rows in it."""
+    target = begun()
+    assert target.checkpoint is not None
+    kept = target.checkpoint
+    without = tuple(pair for pair in kept.fed or () if pair[0] != "b")
+    for fed, forgotten in ((kept.fed, False), (without, True)):
+        target.checkpoint = replace(kept, fed=fed)
+        target.rows = target.rows - {"b"} if forgotten else target.rows
+        batch = target.begin(**EVERY).noted(
+            TargetBatch(1, replace(DUMPED, fed=None, mapped=None), (brought("b"),))
+        )
+        identities, rows = Identities(), {"a"}
+        if forgotten:
+            identities.begun(batch, target.checkpoint, rows.intersection, "target")
+        else:
+            with pytest.raises(TargetError, match="replaced while we run: b"):
+                identities.begun(batch, target.checkpoint, rows.intersection, "target")
+
+
 def test_what_a_batch_brought_and_went_aside_as_a_whole_is_asked_about() -> None:
     """Orphans of any table may be taken out at a batch's end, of one that it doesn't write into, too."""
     target = begun()
