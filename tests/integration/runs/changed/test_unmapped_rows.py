@@ -133,7 +133,9 @@ def test_rows_that_cannot_be_mapped_go_aside_by_their_keys_and_come_back(project
     assert aside(project) == {}
 
 
-@pytest.mark.parametrize("project", WAYS, indirect=True, ids=str)
+@pytest.mark.parametrize(
+    "project", [WAYS[0], pytest.param(WAYS[1], marks=pytest.mark.slow)], indirect=True, ids=str
+)
 def test_verify_counts_rows_that_cannot_be_mapped_apart(
     project: Project, capfd: pytest.CaptureFixture[str]
 ) -> None:
