@@ -22,7 +22,6 @@ from scenarios.chaos.query_log.recording import Recording
 from scenarios.chaos.shadow import Shadow
 from scenarios.chaos.snapshots import Snapshots
 from scenarios.chaos.stage import Old, Stage
-from scenarios.chaos.writes.clients import Clients
 from scenarios.chaos.writes.plain_rows import MOST, plain_rows
 from scenarios.chaos.writes.rows_known import shared_out
 from scenarios.chaos.writes.stream import Stream
@@ -255,7 +254,7 @@ class _Play:
         (self._folder / CHANGES).write_text("\n".join([*lines, ""]))
         (self._folder / bundle.FAULTS).write_text(json.dumps(self._plan.table().to_pylist()) + "\n")
 
-    def _clients(self, recording: Recording | None, keyed: Sequence[str]) -> Clients:
+    def _clients(self, recording: Recording | None, keyed: Sequence[str]) -> Player | Writers:
         order, tables, old = self._order, self._stage.tables, self._stage.source.direct
         application = staging.application(self._stage)
         if recording is not None:

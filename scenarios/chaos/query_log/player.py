@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 import threading
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 from scenarios.chaos.query_log.recording import Recording
 from scenarios.chaos.query_log.schedule import Recorded, Schedule
 from scenarios.chaos.writes.changes import Kind
-from scenarios.chaos.writes.clients import NAME, Clients
+from scenarios.chaos.writes.clients import Changed, Clients
 from scenarios.database import Database
-from scenarios.row_writes import RowWrite
 from scenarios.session import RollBack, Session
 from scenarios.workload import Operation, Place
 
@@ -39,7 +37,7 @@ def counted(statement: str, tables: Collection[str]) -> tuple[str, Kind] | None:
     return None
 
 
-class Player(Clients):
+class Player(Clients[Recorded]):
     """A workload that does again what a log tells, in an order that keeps what each transaction relied on.
 
     Args:
@@ -61,7 +59,6 @@ class Player(Clients):
         super().__init__(database, clients, 0, rate_per_s)
         self._recording, self._tables = recording, frozenset(tables)
         self._schedule = Schedule(recording.transactions)
-        self._under_way: dict[int, tuple[Recorded, Counter[tuple[str, Kind]]]] = {}
         self._causes = dict[str, str]()
         self._mine = threading.local()
 
@@ -93,11 +90,9 @@ class Player(Clients):
         if transaction is None:
             self._halt.set()  # the log is at its end
             raise RollBack
-        changed = Counter[tuple[str, Kind]]()
-        self._under_way[session.client - 1] = (transaction, changed)
-        if (
-            session.database.kind != "postgresql"
-        ):  # names in double quotes are no habit of these servers' clients
+        changed = self._begun(session, transaction)
+        if session.database.kind != "postgresql":
+            # Our own connections take double quotes for names; clients of these servers write texts in them.
             session.change("SET SESSION sql_mode = DEFAULT")
         for step in transaction.settings:
             session.change(step.text, *step.values)
@@ -109,17 +104,10 @@ class Player(Clients):
         if transaction.undone:
             raise RollBack
 
-    def _note(self, operation: Operation, writes: Sequence[RowWrite] = (), bulk_changes: int = 0) -> None:
-        super()._note(operation, writes, bulk_changes)
-        found = self._under_way.pop(operation.thread, None) if operation.name == NAME else None
-        if found is None:
-            return
-        transaction, changed = found
-        if any(
-            " ".join(step.text.split()[:2]).upper().startswith("ROLLBACK TO") for step in transaction.steps
-        ):
+    def _over(self, operation: Operation, transaction: Recorded, changed: Changed) -> None:
+        starts = (" ".join(step.text.split()[:2]).upper() for step in transaction.steps)
+        if any(words.startswith("ROLLBACK TO") for words in starts):
             changed.clear()  # some of it was undone: which part isn't counted
         if operation.cause:
             self._causes[" ".join(transaction.steps[-1].text.split()[:4])] = operation.cause.split("\n")[0]
         self._schedule.ended(transaction)
-        self._keep(operation.thread, transaction, operation.outcome, changed)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Generic, Protocol, TypeVar
 
 from scenarios.chaos.writes.changes import Kind
 from scenarios.database import Database
+from scenarios.row_writes import RowWrite
 from scenarios.session import Session
-from scenarios.workload import Action, Workload
+from scenarios.workload import Action, Operation, Workload
 
 NAME = "project"
 """The name of all their transactions in reports."""
@@ -23,7 +24,12 @@ class Written(Protocol):
         """The transaction as one line of JSON."""
 
 
-class Clients(Workload):
+Changed = Counter[tuple[str, Kind]]
+"""Numbers of row changes by table and kind."""
+WrittenT = TypeVar("WrittenT", bound=Written)
+
+
+class Clients(Workload, Generic[WrittenT]):
     """Some clients, each with a thread of its own.
 
     Args:
@@ -41,8 +47,9 @@ class Clients(Workload):
         super().__init__(
             database, [Action(NAME, 1, self._run)], seed=seed, rate_per_s=rate_per_s, threads=clients
         )
-        self.acknowledged = Counter[tuple[str, Kind]]()
-        self.done: list[tuple[int, Written, str]] = []
+        self.acknowledged = Changed()
+        self.done: list[tuple[int, WrittenT, str]] = []
+        self._under_way: dict[int, tuple[WrittenT, Changed]] = {}
 
     @abstractmethod
     def _run(self, session: Session) -> None:
@@ -56,11 +63,24 @@ class Clients(Workload):
         """Figures for the report beside those of all workloads."""
         return {}
 
-    def _keep(
-        self, client: int, transaction: Written, outcome: str, changed: Counter[tuple[str, Kind]]
-    ) -> None:
-        """Notes how a transaction ended; its changes count if they were acknowledged."""
+    def _begun(self, session: Session, transaction: WrittenT) -> Changed:
+        """Notes that a client writes a transaction now; what it changes is to be counted in what this returns."""
+        changed = Changed()
+        self._under_way[session.client - 1] = (transaction, changed)
+        return changed
+
+    @abstractmethod
+    def _over(self, operation: Operation, transaction: WrittenT, changed: Changed) -> None:
+        """Hears how a transaction ended, before that is kept."""
+
+    def _note(self, operation: Operation, writes: Sequence[RowWrite] = (), bulk_changes: int = 0) -> None:
+        super()._note(operation, writes, bulk_changes)
+        found = self._under_way.pop(operation.thread, None) if operation.name == NAME else None
+        if found is None:
+            return
+        transaction, changed = found
+        self._over(operation, transaction, changed)
         with self._lock:
-            self.done.append((client, transaction, outcome))
-            if outcome == "ok":
+            self.done.append((operation.thread, transaction, operation.outcome))
+            if operation.outcome == "ok":
                 self.acknowledged += changed

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from scenarios.chaos.writes.changes import Kind, Transaction
-from scenarios.chaos.writes.clients import NAME, Clients
+from scenarios.chaos.writes.changes import Transaction
+from scenarios.chaos.writes.clients import Changed, Clients
 from scenarios.chaos.writes.stream import CannotDraw, Stream
 from scenarios.database import Database
-from scenarios.row_writes import RowWrite
 from scenarios.session import RollBack, Session
 from scenarios.workload import Operation
 
 
-class Writers(Clients):
+class Writers(Clients[Transaction]):
     """A workload of streams, one for each client.
 
     Args:
@@ -27,7 +25,6 @@ class Writers(Clients):
     def __init__(self, database: Database, streams: Sequence[Stream], seed: int, rate_per_s: float):
         super().__init__(database, len(streams), seed, rate_per_s)
         self._streams = streams
-        self._under_way: dict[int, tuple[Transaction, Counter[tuple[str, Kind]]]] = {}
 
     def left_out(self) -> Mapping[str, str]:
         """Tables whose rows were refused, or can't be made up, with the reason."""
@@ -40,23 +37,16 @@ class Writers(Clients):
         except CannotDraw as error:
             self._halt.set()  # nobody writes any more; the verdict says which tables were given up
             raise RollBack from error
-        changed = Counter[tuple[str, Kind]]()
-        self._under_way[client] = (transaction, changed)
+        changed = self._begun(session, transaction)
         for change in transaction.changes:
             statement, parameters = change.statement(session.database.kind)
             changed[change.table, change.kind] += session.change(statement, *parameters)
         if transaction.undone:
             raise RollBack
 
-    def _note(self, operation: Operation, writes: Sequence[RowWrite] = (), bulk_changes: int = 0) -> None:
-        super()._note(operation, writes, bulk_changes)
-        found = self._under_way.pop(operation.thread, None) if operation.name == NAME else None
-        if found is None:
-            return
-        transaction, changed = found
+    def _over(self, operation: Operation, transaction: Transaction, changed: Changed) -> None:
         stream = self._streams[operation.thread]
         if operation.outcome == "unknown":
             stream.lost()
         else:
             stream.settled(operation.outcome != "failed", operation.cause)
-        self._keep(operation.thread, transaction, operation.outcome, changed)
