@@ -19,7 +19,7 @@ from pathlib import Path
 
 import click
 
-from migrator.cli.cutover.cutover import plan
+from migrator.cli.cutover.plan import plan
 from migrator.cli.signals import unwinding
 from migrator.cli.verify import verify
 from migrator.config import project as configuration

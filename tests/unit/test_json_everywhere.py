@@ -16,7 +16,6 @@ _A_FILE = "writes a file whose format is documented, and prints where"
 SILENT = {
     "bench": _REPORT,
     "capturebench": _REPORT,
-    "cutover plan": "a person reads it, with SQL for the worst case, and accepts it; `cutover status` has the rest",
     "demo": _REPORT,
     "docs": "prints a page, or the names of all, one a line",
     "events": "what it writes are JSON lines (docs/reference/events.md)",

@@ -19,6 +19,8 @@ from jsonschema import Draft202012Validator
 from migrator.cli import changetables, cli, remap, reset
 from migrator.cli.check.item import Item, Outcome, exit_code
 from migrator.cli.check.item import document as check_document
+from migrator.cli.cutover.plan import FencedSide, Planned, Way
+from migrator.cli.cutover.plan import document as plan_document
 from migrator.cli.cutover.reads import document as reads_document
 from migrator.cli.cutover.standing import SideNow
 from migrator.cli.cutover.standing import document as cutover_document
@@ -36,7 +38,7 @@ from migrator.cli.schema import schema as schema_command
 from migrator.cli.sequences import document as sequences_document
 from migrator.cli.try_ import as_document
 from migrator.errors import MappingError
-from migrator.model.cutover.fence import FenceKind, FencePlan, FenceState, LateWriters, Standing
+from migrator.model.cutover.fence import FenceKind, FencePlan, FenceState, LateWriters, Standing, Writer
 from migrator.model.cutover.reads import ReadShape, ReadsLimits
 from migrator.model.cutover.record import CutoverPlan, Phase, Record, Side, Took
 from migrator.model.grants import Grants
@@ -47,6 +49,7 @@ from migrator.run.commands.trial import Trial
 from migrator.schema import Revision
 from migrator.schema import Standing as AtRevision
 from migrator.schema.acts import Act
+from migrator.wiring.gates.judge import LastVerdict, LastVerdicts
 from migrator.wiring.gates.reads import ReadsGate
 from migrator.wiring.observed.status import Status
 from migrator.wiring.remap import Remapped
@@ -176,9 +179,21 @@ def begun() -> str:
     return json.dumps(project.document())
 
 
+SHAPES = ((ReadShape("/q.sql", "0a", "orders", "0b"), ("never compared",)),)
+GATE = ReadsGate(SHAPES, ReadsLimits(), "never compared")
+
+
 def gate(record: Record | None) -> str:
-    shapes = ((ReadShape("/q.sql", "0a", "orders", "0b"), ("never compared",)),)
-    return json.dumps(reads_document("shop", ReadsGate(shapes, ReadsLimits(), "never compared"), record))
+    return json.dumps(reads_document("shop", GATE, record))
+
+
+def planned(refused: bool) -> str:
+    items = tuple(Item(one, "grain", "item", "depends on two") for one in Outcome)
+    ways = [Way("there", "postgresql://a", "mysql://b", items, refusals=2 if refused else 0)]
+    side = FencedSide(Side.OLD, FENCE, (Writer("app", ("INSERT on item",)),), ("superuser x",), ("DROP x;",))
+    verdicts = LastVerdicts((LastVerdict("item", "equal", 7), LastVerdict("note", "", 0)))
+    found = Planned(RECORD.plan, (side,), verdicts, GATE)
+    return json.dumps(plan_document("shop", ways, None if refused else found, False))
 
 
 REPORTS: dict[str, tuple[str, Callable[[], str]]] = {
@@ -199,6 +214,8 @@ REPORTS: dict[str, tuple[str, Callable[[], str]]] = {
     "try, fails": ("try", lambda: trial(1)),
     "cut-over": ("cutover", lambda: cut_over(RECORD)),
     "cut-over, not planned": ("cutover", lambda: cut_over(None)),
+    "plan of a cut-over": ("cutover-plan", lambda: planned(refused=False)),
+    "plan of a cut-over, refused": ("cutover-plan", lambda: planned(refused=True)),
     "rehearsal": ("rehearsal", rehearsed),
     "kill table": (
         "kill-table",

@@ -100,10 +100,13 @@ def document(migration: str, items: Sequence[Item], exit_code: int) -> dict[str,
         "exit_code": exit_code,
         "refusals": count(items, Outcome.REFUSES),
         "warnings": count(items, Outcome.WARNING),
-        "items": [
-            asdict(item) | {"outcome": item.outcome.value, "remedy": readable(item.remedy)} for item in items
-        ],
+        "items": [fields(item) for item in items],
     }
+
+
+def fields(item: Item) -> dict[str, Any]:
+    """An item within a document."""
+    return asdict(item) | {"outcome": item.outcome.value, "remedy": readable(item.remedy)}
 
 
 def exit_code(items: Sequence[Item]) -> int:

@@ -113,12 +113,19 @@ def document(migration: str, found: ReadsGate, record: Record | None) -> dict[st
     return {
         "format": 1,
         "migration": migration,
-        "why_not": found.why_not,
-        "limits": {"comparisons": found.limits.comparisons, "slower": found.limits.slower},
-        "pairs": [asdict(shape) | {"refuses": list(why)} for shape, why in found.shapes],
+        **gate_fields(found),
         "reads": None if record is None else record.reads.value,
         "wanted": None if wanted is None else wanted.value,
         "said": "" if record is None else record.reads_said,
+    }
+
+
+def gate_fields(found: ReadsGate) -> dict[str, Any]:
+    """The gate within a document."""
+    return {
+        "why_not": found.why_not,
+        "limits": {"comparisons": found.limits.comparisons, "slower": found.limits.slower},
+        "pairs": [asdict(shape) | {"refuses": list(why)} for shape, why in found.shapes],
     }
 
 

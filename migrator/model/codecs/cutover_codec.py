@@ -37,18 +37,23 @@ def record_to_json(record: Record) -> dict[str, Any]:
         "reads_said": record.reads_said,
         "follows": record.follows,
         "structure": [list(one) for one in record.structure],
-        "plan": {
-            "old": _fence(plan.old),
-            "new": _fence(plan.new),
-            "hook": plan.hook,
-            "hook_s": plan.hook_s,
-            "pause_s": plan.pause_s,
-            "grace_s": plan.grace_s,
-            "end_transactions": plan.end_transactions,
-            "verify": plan.verify.value,
-            "verify_s": plan.verify_s,
-            "reads_hook": plan.reads_hook,
-        },
+        "plan": plan_to_json(plan),
+    }
+
+
+def plan_to_json(plan: CutoverPlan) -> dict[str, Any]:
+    """The plan within a document."""
+    return {
+        "old": _fence(plan.old),
+        "new": _fence(plan.new),
+        "hook": plan.hook,
+        "hook_s": plan.hook_s,
+        "pause_s": plan.pause_s,
+        "grace_s": plan.grace_s,
+        "end_transactions": plan.end_transactions,
+        "verify": plan.verify.value,
+        "verify_s": plan.verify_s,
+        "reads_hook": plan.reads_hook,
     }
 
 

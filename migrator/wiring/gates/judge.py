@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -162,19 +163,38 @@ class ChangedRows:
         return settings.reports() / "cutover"
 
 
-def verdicts(settings: Settings, now_s: float) -> list[str]:
-    """Returns a line for each target table with its last verdict and the verdict's age; raises nothing."""
+@dataclass(frozen=True, slots=True)
+class LastVerdict:
+    """The last verdict on a target table.
+
+    Attributes:
+        table: its name.
+        verdict: in one word; empty: it was never verified.
+        at_us: when it was found, in microseconds since 1970; 0: never.
+    """
+
+    table: str
+    verdict: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class LastVerdicts:
+    """The last verdicts on all target tables; ``unknown``: why they can't be read, empty where they can."""
+
+    tables: tuple[LastVerdict, ...]
+    unknown: str = ""
+
+
+def last_verdicts(settings: Settings) -> LastVerdicts:
+    """Returns the last verdict on each target table; raises nothing."""
     try:
         coverage = read_coverage(settings.reports()) or Coverage()
         names = [target.name for target in wiring.mapping(settings)]
     except MigratorError as error:
-        return [f"unknown: {error}"]
-    found = []
-    for name in names:
-        table = coverage.of(name)
-        age = f", {now_s - table.at_us / 1e6:,.0f} s ago" if table.at_us else ""
-        found.append(f"{name}: {table.verdict or 'never verified'}{age}")
-    return found
+        return LastVerdicts((), str(error))
+    tables = [(name, coverage.of(name)) for name in names]
+    return LastVerdicts(tuple(LastVerdict(name, table.verdict, table.at_us) for name, table in tables))
 
 
 def _words(table: TableResult) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import psycopg
@@ -129,12 +130,20 @@ def test_a_way_back_that_loses_something_is_refused_unless_it_was_accepted_by_na
     assert exact in reverse.read_text()
     reverse.write_text(reverse.read_text().replace(exact, 'F.upper("full_name").alias("name")'))
     project.run_here()
-    assert project.command("cutover", "plan", "--accept") == 2
-    assert "lossy: name" in capsys.readouterr().out
+    capsys.readouterr()
+    assert project.command("cutover", "plan", "--accept", "--json") == 2
+    refused = json.loads(capsys.readouterr().out)
+    assert (refused["refusals"], refused["accepted"], refused["plan"]) == (1, False, None)
+    (loss,) = [item for way in refused["ways"] for item in way["items"] if item["outcome"] == "lossy"]
+    assert loss["subject"] == "customer.name"
     with pytest.raises(CutoverError, match="no plan of a cut-over was accepted"):
         project.command("cutover", "start")
     project.config.write_text(project.config.read_text() + '\n[back]\naccept_lossy = ["customer.name"]\n')
-    assert project.command("cutover", "plan", "--accept") == 0
+    assert project.command("cutover", "plan", "--accept", "--json") == 0
+    taken = json.loads(capsys.readouterr().out)
+    assert (taken["refusals"], taken["accepted"]) == (0, True)
+    assert [side["side"] for side in taken["sides"]] == ["old", "new"]
+    assert all(side["by_hand"] for side in taken["sides"])
 
 
 def test_a_plan_that_is_given_up_leaves_nothing_of_the_way_back_and_another_may_follow(
