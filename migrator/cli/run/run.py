@@ -18,7 +18,6 @@ from migrator.cli.run.verifier import Verifier, command
 from migrator.cli.signals import stop_on_signals
 from migrator.config.project import Settings
 from migrator.errors import MappingError, MigratorError
-from migrator.model.observed.listening import Listening
 from migrator.model.requests.request import RequestBook
 from migrator.run.analysed import source_tables
 from migrator.run.caught_up import caught_up
@@ -115,12 +114,12 @@ def run(
         keep(settings, "force", "--unproven-log")
     migration = Migration(parts, standby)
     goal = caught_up(parts.catalog.position) if until == "caught-up" else None
-    there = settings.observe.at(listen) if listen else settings.observe.there
     manager = ServiceManager()
     with ExitStack() as stack:
         page, form = behind(settings, parts.mapping), log_format or ""
-        stack.enter_context(watched(settings, migration.progress, page, listen, form))
-        _announce(there)
+        there = stack.enter_context(watched(settings, migration.progress, page, listen, form))
+        if there is not None:
+            say(f"the live page is at {there.url}")
         stack.enter_context(Display(migration.progress, plain=plain or None))
         beside = None
         if manager.listens():
@@ -145,12 +144,6 @@ def run(
                 beside.join(timeout=15)
     with suppress(Unwritten):  # it ended as it was to, whether or not that can be said
         click.echo(summary(migration.progress))
-
-
-def _announce(there: Listening | None) -> None:
-    """Tells where the live page is, once it is."""
-    if there is not None and there.port:
-        say(f"the live page is at {there.url}")
 
 
 def behind(settings: Settings, mapping: Mapping) -> Behind:

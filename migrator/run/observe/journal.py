@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from migrator.core.happenings import Outline, happened
-from migrator.errors import MigratorError
+from migrator.errors import FencedError, MigratorError
 from migrator.model.observed.happening import (
     ENDED,
     ERROR,
@@ -79,16 +79,20 @@ class Journal:
         self._last = now
 
     def ended(self, ended: Ended) -> None:
-        """The end of the run, after a last look."""
+        """The end of the run, after a last look.
+
+        A run that was refused since another one leads tells no hook: the migration goes on, nobody is to be woken.
+        """
         self.look()
         words = ended.words or "it was told to, or had caught up"
-        self.note(Happening(ENDED, words, ERROR if ended.error else INFO, ended.error))
+        refused = ended.error == FencedError.__name__ and not self._progress.snapshot().led
+        self.note(Happening(ENDED, words, ERROR if ended.error else INFO, ended.error), aloud=not refused)
 
-    def note(self, one: Happening) -> None:
-        """Writes an event, and has the hook called for it if that is wanted."""
+    def note(self, one: Happening, aloud: bool = True) -> None:
+        """Writes an event, and has the hook called for it if that is wanted and ``aloud``."""
         at_us = time.time_ns() // 1000
         self._log(at_us, one)
-        if self._hook is not None and one.event in HOOKED:
+        if self._hook is not None and aloud and one.event in HOOKED:
             with suppress(queue.Full):
                 self._waiting.put_nowait((at_us, one))
 

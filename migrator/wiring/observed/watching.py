@@ -54,8 +54,10 @@ class Behind:
 @contextmanager
 def watched(
     settings: Settings, progress: Progress, behind: Behind, listen: str = "", log_format: str = ""
-) -> Iterator[None]:
+) -> Iterator[Listening | None]:
     """Watches within it, in threads that nothing of the run waits for, and leaves behind how it ended.
+
+    Yields where it is listened, the port being the one that was taken; None: nowhere.
 
     Args:
         settings: the project's.
@@ -74,7 +76,7 @@ def watched(
     with ExitStack() as stack:
         observer = _observer(settings, progress, before)
         if where is not None:
-            stack.enter_context(_served(settings, observer, behind, where))
+            where = replace(where, port=stack.enter_context(_served(settings, observer, behind, where)).port)
         if where is not None or sent.exporters:
             observer.start(stopping)
         telemetry = _sent(settings, sent, observer, progress)
@@ -85,7 +87,7 @@ def watched(
             lag = partial(LagWatch(meter, progress).run, stopping)
             stopping.thread("lag", unbroken("lag", lag, progress, stopping))
         try:
-            yield
+            yield where
         except MigratorError as error:
             ended = Ended(0, type(error).__name__, str(error))
             raise

@@ -64,6 +64,17 @@ def test_a_run_is_told_from_its_beginning_to_its_end() -> None:
     assert world.served() == ["rows.different", "run.ended"]
 
 
+def test_a_run_that_another_one_keeps_from_leading_wakes_nobody() -> None:
+    refused = Ended(1, "FencedError", "this migration is already being run")
+    second = World()
+    second.journal.ended(refused)
+    assert (second.ids(), second.served()) == (["run.ended"], [])
+    replaced = World()
+    replaced.progress.set(epoch=0, led=3)
+    replaced.journal.ended(refused)
+    assert replaced.served() == ["run.ended"], "it led: whoever leads now is to be looked at"
+
+
 def test_a_takeover_is_told_as_one() -> None:
     world = World()
     world.progress.set(note="standby: process 1 leads", standing_by=True)
