@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from migrator.cli.options import config_option, json_option, print_document
+from migrator.cli.options import config_option, json_option, print_document, print_sql
 from migrator.config import project as configuration
 from migrator.wiring import parts as wiring
 
@@ -25,7 +25,7 @@ def changetables(config: Path, as_json: bool) -> None:
     if as_json:
         print_document(document(settings.name, script))
     else:
-        click.echo(script, nl=False)
+        print_sql(script)
 
 
 def document(migration: str, script: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from migrator.cli.options import chosen, config_option, reverse_option
+from migrator.cli.options import chosen, config_option, print_sql, reverse_option
 from migrator.config import project as configuration
 from migrator.config.project import Settings
 from migrator.model.grants import Grants
@@ -49,7 +49,7 @@ def grants(
     if as_json:
         click.echo(json.dumps(document(settings.name, wanted), ensure_ascii=False, indent=2))
     else:
-        click.echo("\n".join(script.text() for script in wanted.values()), nl=False)
+        print_sql("\n".join(script.text() for script in wanted.values()))
 
 
 def document(migration: str, scripts: Mapping[str, Grants]) -> dict[str, object]:

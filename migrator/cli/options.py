@@ -83,6 +83,11 @@ def print_document(document: Mapping[str, Any]) -> None:
     click.echo(json.dumps(document, ensure_ascii=False, indent=2))
 
 
+def print_sql(text: str) -> None:
+    """Prints statements that somebody runs, to the letter: click would take colours out of a name in a file."""
+    click.echo(text, nl=not text.endswith("\n"), color=True)
+
+
 report_json_option = click.option(
     "--json",
     "as_json",

@@ -11,9 +11,10 @@ from typing import Any
 import click
 
 from migrator.cli.kept import keep, reason_option
-from migrator.cli.options import conf_option, config_option, master_option, spark_options
+from migrator.cli.options import conf_option, config_option, master_option, print_sql, spark_options
 from migrator.config import project as configuration
 from migrator.errors import ConfigError, readable
+from migrator.model.grants import comment
 from migrator.model.sequence import Advance
 from migrator.wiring import parts as wiring
 from migrator.wiring.bad_rows import refuse_hand_over
@@ -79,7 +80,8 @@ def sequences(
     code = 2 if failed else 1 if due and not applied else 0
     if printed:
         for advance in found:
-            click.echo(f"{numbers.statement(advance)};" if advance.moves() else f"-- {_line(advance, 'ok')}")
+            moves = advance.moves()
+            print_sql(f"{numbers.statement(advance)};" if moves else comment(_line(advance, "ok")))
         return 2 if failed else 0
     if applied:
         numbers.move(due)

@@ -25,11 +25,16 @@ class Grants:
 
     def text(self) -> str:
         """A script. What only a person can fill in or decide is a comment."""
-        lines = [f"-- {self.title}", f"-- {self.make}"]
+        lines = [comment(self.title), comment(self.make)]
         lines += [f"{statement};" for statement in self.needed]
         for statement, case in self.perhaps:
-            lines += [f"-- Only {case}:", f"-- {statement};"]
+            lines += [comment(f"Only {case}:"), comment(f"{statement};")]
         return "\n".join(lines) + "\n"
+
+
+def comment(text: str) -> str:
+    """A text as a comment of a script: a line break in a name ends no comment."""
+    return "\n".join(f"-- {line}" for line in text.splitlines())
 
 
 @dataclass(frozen=True, slots=True)

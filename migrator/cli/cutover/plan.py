@@ -14,7 +14,7 @@ from migrator.cli.check.item import fields as item_fields
 from migrator.cli.check.round_trip import round_trips
 from migrator.cli.cutover.reads import gate_fields, print_gate
 from migrator.cli.kept import keep, reason_option
-from migrator.cli.options import OnSpark, json_option, on_spark, print_document
+from migrator.cli.options import OnSpark, json_option, on_spark, print_document, print_sql
 from migrator.config.project import Settings
 from migrator.config.way_back import way_back
 from migrator.core import cutover as rules
@@ -113,9 +113,7 @@ def plan(project: OnSpark, rows: int, accepted: bool, reason: str, as_json: bool
         found = _planned(settings)
         fatal = sum(len(one.refusals) for one in found.sides)
         if not as_json:
-            click.echo("\n".join(lines(found, time.time())))
-            if found.reads is not None:
-                print_gate(found.reads)
+            _print(found)
     takes_it = accepted and found is not None and not fatal
     if takes_it and found is not None:
         _accept(settings, found.plan)
@@ -171,8 +169,17 @@ def _planned(settings: Settings) -> Planned:
     return Planned(found, tuple(sides), last_verdicts(settings), reads)
 
 
-def lines(found: Planned, now_s: float) -> Iterator[str]:
-    """The plan for people, but for its gate of reads; ``now_s``: seconds since 1970."""
+def _print(found: Planned) -> None:
+    click.echo("\n".join(_fences(found)))
+    for one in found.sides:
+        click.echo(f"\n-- opens the {one.side} side by hand, whatever stands of its fence:")
+        print_sql("\n".join(one.by_hand))
+    click.echo("\n".join(_course(found, time.time())))
+    if found.reads is not None:
+        print_gate(found.reads)
+
+
+def _fences(found: Planned) -> Iterator[str]:
     for one in found.sides:
         yield (
             f"the {one.side} side: fence {one.fence.kind} on {len(one.fence.tables)} table(s),"
@@ -180,9 +187,10 @@ def lines(found: Planned, now_s: float) -> Iterator[str]:
         )
         yield from (f"    writes now: {writer.login} ({', '.join(writer.by)})" for writer in one.writers)
         yield from (f"    {click.style('refuses', fg='red')}: {refusal}" for refusal in one.refusals)
-    for one in found.sides:
-        yield f"\n-- opens the {one.side} side by hand, whatever stands of its fence:"
-        yield from one.by_hand
+
+
+def _course(found: Planned, now_s: float) -> Iterator[str]:
+    """Hooks, and what is compared; ``now_s``: seconds since 1970."""
     plan = found.plan
     yield f"\nhook: {plan.hook or 'none'}; a pause of more than {plan.pause_s:g} s is undone"
     yield f"before the other side is opened, {_VERIFIED[plan.verify]} (verify = {plan.verify})"

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from migrator.cli.options import config_option, json_option, print_document
+from migrator.cli.options import config_option, json_option, print_document, print_sql
 from migrator.config import project as configuration
 from migrator.config.project import Settings
 from migrator.schema import Revision, Standing
@@ -57,7 +57,7 @@ def upgrade(config: Path, revision: str, sql: bool, lock_s: int, as_json: bool) 
         print_document(upgraded(settings.name, ran, written))
         return
     if sql:
-        click.echo(wiring.written(settings, revision), nl=False)
+        print_sql(wiring.written(settings, revision))
         return
     ran = wiring.upgrade(settings, revision, lock_s)
     for one in ran:

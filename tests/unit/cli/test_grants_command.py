@@ -33,8 +33,8 @@ def person(customer):
 """
 
 
-def printed(folder: Path, *options: str, grain: str = "") -> str:
-    (folder / "migration.toml").write_text(CONFIG)
+def printed(folder: Path, *options: str, grain: str = "", login: str = 'n"w') -> str:
+    (folder / "migration.toml").write_text(CONFIG.replace("'n\"w'", json.dumps(login)))
     (folder / "mapping.py").write_text(MAPPING.format(grain=grain))
     command = ["grants", "--print", "--config", str(folder / "migration.toml"), *options]
     result = CliRunner().invoke(cli, command, catch_exceptions=False)
@@ -49,6 +49,15 @@ def test_names_are_quoted_and_logins_made_by_a_person(tmp_path: Path) -> None:
     made = [line for line in text.splitlines() if "CREATE USER" in line or "CREATE ROLE" in line]
     assert len(made) == 2
     assert all(line.startswith("-- ") for line in made)
+
+
+def test_a_name_stays_what_it_is_and_ends_no_comment(tmp_path: Path) -> None:
+    colours = printed(tmp_path, login="n\x1b[31mw")
+    assert 'TO "n\x1b[31mw";\n' in colours
+    text = printed(tmp_path, login="n\nDROP TABLE x; --")
+    (made,) = [part for part in text.split("\n-- ") if "CREATE ROLE" in part]
+    assert "DROP TABLE" not in made
+    assert '\n-- DROP TABLE x; --"' in text
 
 
 def test_a_mirror_is_for_joined_mappings_only(tmp_path: Path) -> None:
