@@ -45,9 +45,10 @@ class TableDump:
 def dump_key(schema: TableSchema) -> tuple[str, ...]:
     """The key by which a table's chunks follow each other: its columns, each with what decides their order."""
     columns = {column.name: column for column in schema.columns}
+    orders = schema.order or ("",) * len(schema.key)
     return tuple(
-        " ".join(filter(None, (name, columns[name].source_type, columns[name].collation)))
-        for name in schema.key
+        " ".join(filter(None, (name, columns[name].source_type, columns[name].collation, order)))
+        for name, order in zip(schema.key, orders, strict=True)
     )
 
 

@@ -62,12 +62,15 @@ class TableSchema:
         needed: names of the columns that a mapping reads, or by which it links rows; None where all of them count.
             What becomes of any other column stops nobody. No part of the structure: two schemas that differ in it
             only are equal.
+        order: all that decides how the texts of each key column sort, beside its type, where the server says so: a
+            name of a collation may mean another one by now. No part of the structure either.
     """
 
     id: TableId
     columns: tuple[Column, ...]
     key: tuple[str, ...]
     needed: frozenset[str] | None = field(default=None, compare=False)
+    order: tuple[str, ...] = field(default=(), compare=False)
 
     def needs(self, name: str) -> bool:
         """Tells whether something depends on a column's values."""

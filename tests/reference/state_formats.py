@@ -118,7 +118,8 @@ def _event_log() -> Iterator[str]:
         "key": "names of the key's columns, in order",
     }
     told["columns"] = "[each column](#column), in order"
-    apart = frozenset({"id", "needed"})  # what a mapping needs is the affair of each run
+    # What a mapping needs, and how the server sorts at present, is the affair of each run.
+    apart = frozenset({"id", "needed", "order"})
     yield from records.lines(Document("Row schema", schema, TableSchema, told, apart))
     yield from records.lines(Document("Column", schema["columns"][0], Column))
     yield from records.lines(Document("Doubt", manifest["doubts"][0], Doubt))

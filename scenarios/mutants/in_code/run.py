@@ -241,6 +241,10 @@ RUN = (
         ("a dump that is done begins anew under another key", "and not dump.done and", "and"),
     ),
     *mutants_of(
+        "migrator/model/progress.py", ("tests/unit/run/capture/test_dumps_anew.py",),
+        ("another version of a collation is the same order", "columns[name].collation, order)", "columns[name].collation)"),
+    ),
+    *mutants_of(
         "migrator/run/capture/attempt.py", ("tests/unit/run/capture/test_attempt.py",),
         ("a mirror keeps rows of an earlier time", "| (self.joining & self.mirrored)", ""),
         ("a target of several tables is emptied for one that joins", "(found - self.joining)", "found"),

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 from migrator.adapters.sources.postgres.settings import ColumnChoices
 from migrator.adapters.sources.postgres.types import Domains, base_type, logical_type
+from migrator.connections.postgres.collations import ORDER_OF
 from migrator.errors import SchemaError
 from migrator.model.table import NONDETERMINISTIC, Column, TableId, TableSchema
 
@@ -44,7 +45,10 @@ SELECT a.attnum::int4, a.attname::text, a.atttypid::int8, a.atttypmod::int4,
                                          THEN ' {NONDETERMINISTIC}' ELSE '' END, ''),
        t.typoutput::pg_catalog.regproc::text,
        CASE WHEN t.typtype <> 'd' AND i.typtype <> 'p' AND i.oid <> t.oid
-            THEN '::' || pg_catalog.format_type(i.oid, NULL) ELSE '' END
+            THEN '::' || pg_catalog.format_type(i.oid, NULL) ELSE '' END,
+       CASE WHEN EXISTS (SELECT FROM pg_catalog.pg_index x
+                         WHERE x.indrelid = a.attrelid AND x.indisunique AND a.attnum = ANY(x.indkey))
+            THEN coalesce({ORDER_OF}, '') ELSE '' END
 FROM pg_catalog.pg_attribute a
 JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
 JOIN pg_catalog.pg_proc f ON f.oid = t.typoutput
@@ -169,7 +173,7 @@ def reflect(query: Query, table: TableId, choices: ColumnChoices = PLAIN) -> Ref
         return None
     oid, kind, persistence = found[0]
     domains = domains_of(query)
-    columns = []
+    columns, orders = [], {}
     rows = query(_COLUMNS, [oid])
     for (
         number,
@@ -183,7 +187,9 @@ def reflect(query: Query, table: TableId, choices: ColumnChoices = PLAIN) -> Ref
         collation,
         output,
         cast,
+        order,
     ) in rows:
+        orders[name] = order
         if generated and not (logged and choices.generated):
             continue
         base, base_modifier = base_type(type_oid, modifier, domains)
@@ -194,7 +200,8 @@ def reflect(query: Query, table: TableId, choices: ColumnChoices = PLAIN) -> Ref
             ((declared,),) = query(_TYPE_NAME, [base, base_modifier])
         columns.append(ReflectedColumn(column, number, base, output, cast, declared, holds, generated))
     key = choose_key(query(_KEYS, [oid]))
-    schema = TableSchema(table, tuple(reflected.column for reflected in columns), key)
+    order = tuple(orders[name] for name in key)
+    schema = TableSchema(table, tuple(reflected.column for reflected in columns), key, order=order)
     return ReflectedTable(oid, kind, persistence, schema, tuple(columns))
 
 

@@ -69,6 +69,17 @@ def test_a_dump_that_read_by_another_key_begins_again() -> None:
         assert Passes(found.passes).admits(T, FIRST) != again
 
 
+def test_a_dump_begins_again_where_texts_sort_by_another_version_of_their_collation() -> None:
+    """A server was replaced by one with another library, or a collation by another one of its name."""
+    before, after = (replace(SCHEMAS[T], order=(order,)) for order in ("c en_US 2.27", "c en_US 2.28"))
+    assert before == after
+    first = TableDump(T, ("9",), rows=9, chunks=2, key=dump_key(before))
+    known = replace(DUMPED, dumps=(first, DUMPED.dumps[1]))
+    for schema, begun in ((before, first), (after, TableDump(T))):
+        attempt = Attempt({**SCHEMAS, T: schema}, DUMPED, CaptureLimits(), "")
+        assert attempt.with_dumps(known, frozenset()).dumps[0] == begun
+
+
 def test_a_dump_that_is_done_or_of_an_earlier_version_goes_on() -> None:
     attempt = Attempt(SCHEMAS, DUMPED, CaptureLimits(), "")
     done = replace(DUMPED.dumps[0], key=("code int",))

@@ -192,6 +192,7 @@ class PostgresChunkReader:
         if table is None:
             raise _changed(schema, "the table is gone", place)
         self._same.check_table(schema.id, table.oid)
+        _check_order(schema, table, place)
         name = (schema.id, schema.version())
         known = self._queries.get(name)
         if known is None or known.table != table:
@@ -233,6 +234,18 @@ def _unreadable(schema: TableSchema, table: ReflectedTable, place: str) -> list[
     if table.schema.key != schema.key:
         raise _changed(schema, f"its key is now ({', '.join(table.schema.key)})", place)
     return unreadable
+
+
+def _check_order(schema: TableSchema, table: ReflectedTable, place: str) -> None:
+    """Checks that keys sort as they did: behind the last one that was read there may be others by now."""
+    if schema.order and table.schema.key == schema.key and table.schema.order != schema.order:
+        now, then = (", ".join(filter(None, orders)) for orders in (table.schema.order, schema.order))
+        raise SchemaError(
+            f"the key of table {schema.id} sorts otherwise than when its dump began",
+            where=f"{schema.id} at {place}",
+            cause=f"by {now or 'bytes'}, and not by {then or 'bytes'}",
+            remedy="start the run again: the dump of this table begins anew",
+        )
 
 
 def _changed(schema: TableSchema, cause: str, place: str) -> SchemaError:

@@ -17,6 +17,7 @@ from migrator.adapters.targets.postgres.rows.writer import relax_grant
 from migrator.adapters.targets.postgres.settings import PostgresTarget
 from migrator.adapters.targets.postgres.structure import Structure
 from migrator.adapters.targets.shared.ledger import REMEDY_OF_OTHERS
+from migrator.connections.postgres.collations import stale_orders
 from migrator.model.finding import Finding
 from migrator.model.grants import NOTHING_BESIDE, Beside
 from migrator.model.table import TableId
@@ -94,6 +95,7 @@ def preflight(
             for structure in structures.values():
                 findings += _table(connection, settings, structure)
             findings += tied_tables(connection, settings.server.user, structures)
+            findings += _orders(connection, list(structures.values()))
             if not settings.changes_only:
                 findings += _not_empty(connection, settings, list(structures.values()))
         findings += _mirror(connection, settings) if beside.mirror else []
@@ -101,6 +103,15 @@ def preflight(
     if obstacle:
         findings.append(Finding("control_schema", "migrator", obstacle.problem, obstacle.remedy))
     return findings
+
+
+def _orders(connection: psycopg.Connection[Any], structures: Sequence[Structure]) -> list[Finding]:
+    """Collations that sort otherwise than when keys were indexed: the target would find no row by them."""
+
+    def ask(statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+        return connection.execute(statement.encode(), parameters).fetchall()
+
+    return list(stale_orders(ask, "%s", [qualified(one.table.id) for one in structures]))
 
 
 def _mirror(connection: psycopg.Connection[Any], settings: PostgresTarget) -> list[Finding]:

@@ -1,0 +1,86 @@
+"""Collations by which a PostgreSQL sorts keys: what decides an order, and orders that changed under their indexes.
+
+The server asks a library of its operating system, or ICU, how texts sort. Another version of that library may sort
+otherwise. The server warns of it and uses the old indexes all the same: searches by them, and reads in key order,
+then miss rows that are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from migrator.model.finding import Finding
+
+_OF_DATABASE = """(SELECT coalesce(
+    (SELECT pg_catalog.pg_collation_actual_version(100)),
+    (SELECT max(pg_catalog.pg_collation_actual_version(x.oid)) FROM pg_catalog.pg_collation x
+     WHERE x.collprovider = coalesce(pg_catalog.to_jsonb(d) ->> 'datlocprovider', 'c')
+       AND x.collcollate IS NOT DISTINCT FROM d.datcollate))
+  FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database())"""
+"""The present version behind the database's own collation; servers before 16 don't tell it of number 100."""
+_ACTUAL = f"""CASE WHEN l.collprovider = 'd' THEN {_OF_DATABASE}
+       ELSE pg_catalog.pg_collation_actual_version(l.oid) END"""
+_RULES = """pg_catalog.concat_ws(' ', CASE WHEN l.collprovider = 'd' THEN (
+    SELECT pg_catalog.concat_ws(' ', o.d ->> 'datlocprovider', o.d ->> 'datcollate', o.d ->> 'datctype',
+                                o.d ->> 'datlocale', o.d ->> 'daticulocale', o.d ->> 'daticurules')
+    FROM (SELECT pg_catalog.to_jsonb(one) FROM pg_catalog.pg_database one
+          WHERE one.datname = pg_catalog.current_database()) AS o(d)) END,
+  j.l ->> 'collprovider', j.l ->> 'collcollate', j.l ->> 'collctype', j.l ->> 'colllocale',
+  j.l ->> 'colliculocale', j.l ->> 'collicurules')"""
+ORDER_OF = f"""(SELECT pg_catalog.concat_ws(' ', {_RULES}, {_ACTUAL})
+  FROM pg_catalog.pg_collation l, LATERAL (SELECT pg_catalog.to_jsonb(l)) AS j(l)
+  WHERE l.oid = a.attcollation)"""
+"""All that decides how the texts of a column sort, as SQL over ``a``, its row of ``pg_attribute``; NULL: no text."""
+_STALE = f"""
+SELECT n.nspname::text, l.collname::text, l.collprovider = 'd', pg_catalog.current_database()::text,
+       f.recorded, f.actual, pg_catalog.string_agg(DISTINCT c.oid::pg_catalog.regclass::text, ', ')
+FROM (SELECT pg_catalog.to_regclass({{table}}::text)::pg_catalog.oid) AS w(oid)
+CROSS JOIN pg_catalog.pg_class c
+JOIN pg_catalog.pg_index i ON i.indrelid = c.oid AND i.indisunique
+CROSS JOIN LATERAL pg_catalog.unnest(i.indcollation) AS used(oid)
+JOIN pg_catalog.pg_collation l ON l.oid = used.oid
+JOIN pg_catalog.pg_namespace n ON n.oid = l.collnamespace
+CROSS JOIN LATERAL (SELECT CASE WHEN l.collprovider = 'd' THEN (
+    SELECT pg_catalog.to_jsonb(d) ->> 'datcollversion' FROM pg_catalog.pg_database d
+    WHERE d.datname = pg_catalog.current_database()) ELSE l.collversion END, {_ACTUAL}) AS f(recorded, actual)
+WHERE c.oid IN (SELECT w.oid UNION
+                SELECT t.relid::pg_catalog.oid FROM pg_catalog.pg_partition_tree(w.oid) t)
+  AND f.recorded <> f.actual
+GROUP BY n.nspname, l.collname, l.collprovider, f.recorded, f.actual
+ORDER BY 1, 2
+"""
+
+
+def stale_orders(
+    ask: Callable[[str, Sequence[Any]], Sequence[tuple[Any, ...]]], placeholder: str, names: Sequence[str]
+) -> Iterator[Finding]:
+    """Yields the collations that sort otherwise than when unique indexes of these tables were built.
+
+    Args:
+        ask: runs a statement.
+        placeholder: of its first parameter, such as ``$1``.
+        names: tables as SQL spells them.
+    """
+    found: dict[tuple[Any, ...], list[str]] = {}
+    for name in names:
+        for *collation, tables in ask(_STALE.format(table=placeholder), [name]):
+            found.setdefault(tuple(collation), []).append(tables)
+    for (schema, name, of_database, database, recorded, actual), tables in found.items():
+        subject = f"database {database}" if of_database else f"collation {schema}.{name}"
+        refresh = (
+            f"ALTER DATABASE {_quoted(database)} REFRESH COLLATION VERSION;"
+            if of_database
+            else f"ALTER COLLATION {_quoted(schema, name)} REFRESH VERSION;"
+        )
+        yield Finding(
+            "collation_version",
+            subject,
+            f"it sorts by version {actual}, and sorted by {recorded} when keys of {', '.join(tables)} were indexed:"
+            " rows that those indexes no longer find would be missed in silence",
+            f"REINDEX DATABASE {_quoted(database)}; {refresh}",
+        )
+
+
+def _quoted(*names: str) -> str:
+    return ".".join('"' + name.replace('"', '""') + '"' for name in names)

@@ -1,0 +1,107 @@
+"""Keys that sort otherwise than they did: between two chunks, between two runs, and under indexes that were kept."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
+
+import psycopg
+import pytest
+
+from migrator.adapters.sources.postgres.catalog import PostgresCatalog
+from migrator.adapters.targets.postgres.target import PostgresTargetWriter
+from migrator.errors import SchemaError
+from migrator.model.chunk import ChunkRequest
+from migrator.model.finding import Finding
+from migrator.model.progress import dump_key
+from tests.fix_postgres_source import chunk_reader, prepared, source_of
+from tests.integration.target_bench import settings_of
+from tests.servers import Database, PostgresServer, needs_postgres
+
+pytestmark = pytest.mark.integration
+
+CHECK = "collation_version"
+COLLATION = "CREATE COLLATION mine (provider = builtin, locale = 'C.UTF-8')"
+"""The only provider that every server of these tests has, and that has a version."""
+TABLES = (
+    COLLATION,
+    "CREATE TABLE t (k text COLLATE mine PRIMARY KEY)",
+    "CREATE TABLE parted (k text COLLATE mine PRIMARY KEY) PARTITION BY LIST (k)",
+    "CREATE TABLE part PARTITION OF parted DEFAULT",
+    'CREATE TABLE bytes (k text COLLATE "C" PRIMARY KEY, v text COLLATE mine)',
+    *(f"ALTER TABLE {name} REPLICA IDENTITY FULL" for name in ("t", "parted", "part", "bytes")),
+)
+ANOTHER_LIBRARY = "UPDATE pg_collation SET collversion = '0.1' WHERE collname = 'mine'"
+"""As after an upgrade of the operating system: what is noted isn't what there is."""
+
+
+def stale(database: Database, *tables: str) -> list[Finding]:
+    source = PostgresCatalog(source_of(database)).preflight(tables)
+    target = PostgresTargetWriter(settings_of(database)).preflight(tables)
+    found = [[one for one in side if one.check == CHECK] for side in (source, target)]
+    assert found[0] == found[1]
+    return found[0]
+
+
+def follow(database: Database, remedy: str) -> None:
+    with psycopg.connect(database.dsn, autocommit=True) as connection:
+        for statement in remedy.removesuffix(";").split(";"):
+            connection.execute(statement.encode())
+
+
+@pytest.fixture
+def built_in(postgres: PostgresServer, old_pg: Database) -> Iterator[Database]:
+    """A database whose own collation has a version."""
+    needs_postgres(17, "the builtin provider of collations")
+    name = f"built_in_{uuid.uuid4().hex[:8]}"
+    postgres.admin.execute(
+        f"CREATE DATABASE {name} TEMPLATE template0 LOCALE_PROVIDER builtin BUILTIN_LOCALE 'C.UTF-8'"
+    )
+    yield replace(old_pg, database=name)
+    postgres.admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def test_a_collation_that_is_another_one_under_its_indexes_is_refused(old_pg: Database) -> None:
+    needs_postgres(17, "the builtin provider of collations")
+    old_pg.execute(*TABLES)
+    assert stale(old_pg, "t", "parted", "bytes") == []
+    old_pg.execute(ANOTHER_LIBRARY)
+    (found,) = stale(old_pg, "t", "parted", "bytes")
+    assert found.fatal
+    assert found.subject == "collation public.mine"
+    assert "keys of public.t, public.part, public.parted were indexed" in found.problem
+    assert stale(old_pg, "bytes") == [], "nothing is looked up by it there"
+    follow(old_pg, found.remedy)
+    assert stale(old_pg, "t", "parted", "bytes") == []
+
+
+def test_so_is_that_of_the_database(built_in: Database) -> None:
+    built_in.execute("CREATE TABLE t (k text PRIMARY KEY)", "ALTER TABLE t REPLICA IDENTITY FULL")
+    assert stale(built_in, "t") == []
+    built_in.execute("UPDATE pg_database SET datcollversion = '0.1' WHERE datname = current_database()")
+    (found,) = stale(built_in, "t")
+    assert found.subject == f"database {built_in.database}"
+    follow(built_in, found.remedy)
+    assert stale(built_in, "t") == []
+
+
+def test_a_key_that_begins_to_sort_otherwise_ends_the_dump_by_name(old_pg: Database) -> None:
+    """The collation's name stays; by the other one the rest of the rows may lie before the last key that was read."""
+    needs_postgres(17, "the builtin provider of collations")
+    old_pg.execute(*TABLES, "INSERT INTO t VALUES ('a'), ('B')")
+    source = source_of(old_pg)
+    (before,) = prepared(source, "t")
+    with chunk_reader(source) as reader:
+        assert reader.read(ChunkRequest(1, before.id, None, 1), before).row_count == 1
+        old_pg.execute(
+            "ALTER COLLATION mine RENAME TO was",
+            "CREATE COLLATION mine (provider = libc, locale = 'POSIX')",
+            "ALTER TABLE t ALTER k TYPE text COLLATE mine",
+        )
+        with pytest.raises(SchemaError, match="sorts otherwise than when its dump began") as caught:
+            reader.read(ChunkRequest(2, before.id, ("B",), 1), before)
+    assert "POSIX" in caught.value.cause
+    (after,) = prepared(source, "t")
+    assert after == before
+    assert dump_key(after) != dump_key(before), "the next run begins it anew"
