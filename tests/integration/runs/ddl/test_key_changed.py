@@ -1,4 +1,4 @@
-"""A table gets another key between two runs, while its dump is under way: no row is passed over."""
+"""A table gets another key between two runs: no row is passed over by its dump, and no mirror is wrong."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from migrator.errors import MigratorError, TargetError
 from tests.integration.run_project import written
 from tests.servers import Database
 
@@ -20,6 +21,17 @@ mapping = Mapping()
 @mapping.target("n", key="id")
 def n(t):
     return t.select("id", "code")
+"""
+JOINED = """
+from transforms import Mapping
+
+mapping = Mapping()
+
+
+@mapping.target("n", key="id", grain="t.id", links=["u.t_id = t.id"])
+def n(t, u):
+    counted = u.groupBy("t_id").count()
+    return t.join(counted, t.id == counted.t_id, "left").select("id", "code", "count")
 """
 ROWS = 1500
 
@@ -42,3 +54,46 @@ def test_a_dump_under_way_begins_anew_under_another_key(
     old_pg.execute("ALTER TABLE t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (code)")
     project.run_here()
     assert new_pg.query("SELECT count(*), count(DISTINCT code) FROM n") == [(ROWS, ROWS)]
+
+
+@pytest.mark.parametrize(
+    "sides", [("old_pg", "new_pg"), pytest.param(("old_maria", "new_mysql"), marks=pytest.mark.slow)], ids=str
+)
+def test_a_mirror_by_the_former_key_is_refused_until_that_is_put_back(
+    sides: tuple[str, str], request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    old, new = (request.getfixturevalue(side) for side in sides)
+    old.execute(
+        "CREATE TABLE t (id int NOT NULL, code int NOT NULL, CONSTRAINT t_code UNIQUE (code), PRIMARY KEY (id))",
+        "CREATE TABLE u (id int PRIMARY KEY, t_id int)",
+        "INSERT INTO t VALUES (1, 30), (2, 20), (3, 10)",
+        "INSERT INTO u VALUES (1, 1), (2, 1), (3, 2)",
+    )
+    server_log = old.kind == "postgresql"
+    if server_log:
+        old.execute(*(f"ALTER TABLE {table} REPLICA IDENTITY FULL" for table in "tu"))
+    new.execute("CREATE TABLE n (id int PRIMARY KEY, code int NOT NULL, count bigint)")
+    project = written(tmp_path, old, new, "keyed", JOINED)
+    project.run_here()
+    rekey = ("DROP CONSTRAINT t_pkey" if server_log else "DROP PRIMARY KEY") + ", ADD PRIMARY KEY ({})"
+    old.execute(f"ALTER TABLE t {rekey.format('code')}")
+    if server_log:
+        old.execute("UPDATE t SET id = 9 WHERE code = 30")
+        with pytest.raises(TargetError, match="by another key than the table has by now"):
+            project.run_here()
+        assert new.query("SELECT id, code, count FROM n ORDER BY id") == [
+            (1, 30, 2),
+            (2, 20, 1),
+            (3, 10, None),
+        ]
+    else:  # its log has the ALTER
+        with pytest.raises(MigratorError, match="key"):
+            project.run_here()
+    old.execute(f"ALTER TABLE t {rekey.format('id')}", "UPDATE t SET code = 31 WHERE code = 30")
+    if server_log:
+        project.run_here()
+        assert new.query("SELECT id, code, count FROM n ORDER BY id") == [
+            (2, 20, 1),
+            (3, 10, None),
+            (9, 31, None),
+        ]

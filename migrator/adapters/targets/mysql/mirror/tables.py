@@ -34,6 +34,7 @@ from migrator.adapters.targets.shared.mirror.columns import (
     needed,
     out_of_step,
     outdated,
+    refuse_another_key,
     refuse_late,
     refuse_newer,
     renamed,
@@ -177,6 +178,7 @@ class MirrorTables:
             return columns
         if int(known[0][0]) != self._ledger.segment:
             raise _elsewhere(schema, name, int(known[0][0]), self._ledger.segment)
+        refuse_another_key(schema, self._ledger, name)
         self._lengthen(there, schema)
         present = self._present(there)
         for column in schema.columns:  # values of a newer mapping: filling its target computes them

@@ -23,6 +23,7 @@ from migrator.adapters.targets.shared.mirror.columns import (
     needed,
     out_of_step,
     outdated,
+    refuse_another_key,
     refuse_late,
     refuse_newer,
     renamed,
@@ -221,6 +222,7 @@ def _table(
         columns = needed(schema, targets) if wide else schema.names()
         _make(session, place, schema, columns, options=f" WITH (fillfactor = {_FILL})")
         return columns
+    refuse_another_key(schema, ledger, name)
     _bring_up_to_date(session, place, schema, present)
     for column in schema.columns:  # values of a newer mapping: filling its target computes them
         if column.name.startswith(VALUE) and column.name not in present:

@@ -74,6 +74,32 @@ def refuse_late(schema: TableSchema, ledger: Ledger, where: str) -> None:
         )
 
 
+def refuse_another_key(schema: TableSchema, ledger: Ledger, where: str) -> None:
+    """Raises ``TargetError`` where the mirror's rows are told apart by another key than the source's by now.
+
+    A rename of its columns is none. A ledger of an earlier version doesn't say by which key a table was dumped.
+    """
+    checkpoint = ledger.checkpoint
+    dump = None if checkpoint is None else checkpoint.dump_of(schema.id)
+    if checkpoint is None or dump is None or not dump.key:
+        return
+    pairs = renamed_in(checkpoint.notes).get(schema.id, ())
+    names = [(name, *earlier_names(pairs, name)) for name in schema.key]
+    known = [any(was in (one, *_beginnings(one)) for one in dump.key for was in were) for were in names]
+    if not all(known) or len(dump.key) != len(names):
+        raise TargetError(
+            f"the mirror of {schema.id} tells its rows apart by another key than the table has by now",
+            where=where,
+            cause=f"the table was dumped by the key ({', '.join(dump.key)}), which is ({', '.join(schema.key)}) now",
+            remedy="give the table that key again, or start the migration anew (docs/how-to/start-anew.md)",
+        )
+
+
+def _beginnings(key: str) -> tuple[str, ...]:
+    """All texts that may be the column's name in a part of a dump's key, in which its type follows."""
+    return tuple(key[:place] for place, character in enumerate(key) if character == " ")
+
+
 def out_of_step(schema: TableSchema, ledger: Ledger) -> bool:
     """Tells whether nobody mirrored the table for a while, or ever: what a mirror has of it is of an earlier time.
 
