@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterator
-
 import psycopg
 import pytest
 
@@ -29,16 +26,6 @@ from tests.fix_postgres_source import (
 from tests.servers import POSTGRES_VERSION, Database, PostgresServer, embedded_postgres, needs_postgres
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture
-def reader_role(postgres: PostgresServer, old_pg: Database) -> Iterator[str]:
-    """A role without any rights but to log in."""
-    role = f"reader_{uuid.uuid4().hex[:8]}"
-    postgres.admin.execute(f"CREATE ROLE {role} LOGIN")
-    yield role
-    old_pg.execute(f"DROP OWNED BY {role}")
-    postgres.admin.execute(f"DROP ROLE {role}")
 
 
 def fatal(database: Database, *tables: str, **changes: object) -> dict[tuple[str, str], str]:

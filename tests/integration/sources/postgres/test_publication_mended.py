@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import psycopg
 import pytest
@@ -18,19 +17,9 @@ from migrator.adapters.sources.postgres.reflection import psycopg_query
 from migrator.errors import SourceError
 from migrator.model.table import TableId
 from tests.fix_postgres_source import changes, log_reader, read_until, source_of
-from tests.servers import Database, PostgresServer
+from tests.servers import Database
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture
-def reader_role(postgres: PostgresServer, old_pg: Database) -> Iterator[str]:
-    """A role that owns nothing."""
-    role = f"reader_{uuid.uuid4().hex[:8]}"
-    postgres.admin.execute(f"CREATE ROLE {role} LOGIN")
-    yield role
-    old_pg.execute(f"DROP OWNED BY {role}")
-    postgres.admin.execute(f"DROP ROLE {role}")
 
 
 def remedies(database: Database, tables: Sequence[str], login: str) -> list[str]:
