@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from migrator.model.finding import Finding
+from migrator.model.table import TableId
 
 _OF_DATABASE = """(SELECT coalesce(
     (SELECT pg_catalog.pg_collation_actual_version(100)),
@@ -35,7 +36,8 @@ ORDER_OF = f"""(SELECT pg_catalog.concat_ws(' ', {_RULES}, {_ACTUAL})
 _STALE = f"""
 SELECT n.nspname::text, l.collname::text, l.collprovider = 'd', pg_catalog.current_database()::text,
        f.recorded, f.actual, pg_catalog.string_agg(DISTINCT c.oid::pg_catalog.regclass::text, ', ')
-FROM (SELECT pg_catalog.to_regclass({{table}}::text)::pg_catalog.oid) AS w(oid)
+FROM (SELECT r.oid FROM pg_catalog.pg_class r JOIN pg_catalog.pg_namespace s ON s.oid = r.relnamespace
+      WHERE s.nspname = {{schema}}::text AND r.relname = {{table}}::text) AS w(oid)
 CROSS JOIN pg_catalog.pg_class c
 JOIN pg_catalog.pg_index i ON i.indrelid = c.oid AND i.indisunique
 CROSS JOIN LATERAL pg_catalog.unnest(i.indcollation) AS used(oid)
@@ -53,20 +55,23 @@ ORDER BY 1, 2
 
 
 def stale_orders(
-    ask: Callable[[str, Sequence[Any]], Sequence[tuple[Any, ...]]], placeholder: str, names: Sequence[str]
+    ask: Callable[[str, Sequence[Any]], Sequence[tuple[Any, ...]]],
+    placeholders: tuple[str, str],
+    tables: Sequence[TableId],
 ) -> Iterator[Finding]:
     """Yields the collations that sort otherwise than when unique indexes of these tables were built.
 
     Args:
         ask: runs a statement.
-        placeholder: of its first parameter, such as ``$1``.
-        names: tables as SQL spells them.
+        placeholders: of its first two parameters, such as ``$1`` and ``$2``.
+        tables: their names.
     """
     found: dict[tuple[Any, ...], list[str]] = {}
-    for name in names:
-        for *collation, tables in ask(_STALE.format(table=placeholder), [name]):
-            found.setdefault(tuple(collation), []).append(tables)
-    for (schema, name, of_database, database, recorded, actual), tables in found.items():
+    statement = _STALE.format(schema=placeholders[0], table=placeholders[1])
+    for table in tables:
+        for *collation, sorted_by_it in ask(statement, [table.schema, table.name]):
+            found.setdefault(tuple(collation), []).append(sorted_by_it)
+    for (schema, name, of_database, database, recorded, actual), names in found.items():
         subject = f"database {database}" if of_database else f"collation {schema}.{name}"
         refresh = (
             f"ALTER DATABASE {_quoted(database)} REFRESH COLLATION VERSION;"
@@ -76,7 +81,7 @@ def stale_orders(
         yield Finding(
             "collation_version",
             subject,
-            f"it sorts by version {actual}, and sorted by {recorded} when keys of {', '.join(tables)} were indexed:"
+            f"it sorts by version {actual}, and sorted by {recorded} when keys of {', '.join(names)} were indexed:"
             " rows that those indexes no longer find would be missed in silence",
             f"REINDEX DATABASE {_quoted(database)}; {refresh}",
         )

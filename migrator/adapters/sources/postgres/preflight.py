@@ -16,7 +16,7 @@ from migrator.adapters.sources.postgres.preflight_values import text_column_find
 from migrator.adapters.sources.postgres.publication import is_right, mending_statement
 from migrator.adapters.sources.postgres.reflection import Query, reflect
 from migrator.adapters.sources.postgres.settings import MESSAGE, WATERMARK, WITNESS, PostgresSource
-from migrator.adapters.sources.postgres.whole_images import name_of, quoted
+from migrator.adapters.sources.postgres.whole_images import name_of
 from migrator.connections.postgres.collations import stale_orders
 from migrator.model.finding import Finding
 from migrator.model.table import TableId
@@ -76,7 +76,7 @@ def findings(source: PostgresSource, query: Query, tables: Sequence[TableId]) ->
     for table in tables:
         found += table_findings(source, query, table, role)
     found += text_column_findings(source, query, tables)
-    found += stale_orders(query, "$1", [quoted(table) for table in tables])
+    found += stale_orders(query, ("$1", "$2"), tables)
     if recovery:
         found += _standby_publication(source, query, tables)
     else:

@@ -111,7 +111,7 @@ def _orders(connection: psycopg.Connection[Any], structures: Sequence[Structure]
     def ask(statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
         return connection.execute(statement.encode(), parameters).fetchall()
 
-    return list(stale_orders(ask, "%s", [qualified(one.table.id) for one in structures]))
+    return list(stale_orders(ask, ("%s", "%s"), [one.table.id for one in structures]))
 
 
 def _mirror(connection: psycopg.Connection[Any], settings: PostgresTarget) -> list[Finding]:
