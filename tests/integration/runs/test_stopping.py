@@ -153,6 +153,7 @@ def clean(code: int, said: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("project", [("old_pg", "new_pg"), MARIADB], indirect=True, ids=str)
 def test_a_run_ends_cleanly_however_it_is_told_and_at_once_when_told_twice(project: Project) -> None:
     with started(project, "run", terminal=True) as run:
         awaited(lambda: rows(project.new) == ROWS, "the dump never arrived")
