@@ -111,6 +111,7 @@ class Progress:
     _lags_s: deque[float] = field(default_factory=lambda: deque(maxlen=100_000))
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _warnings: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _warned_us: dict[str, int] = field(default_factory=dict)
     _taken: Callable[[StepTaken], None] | None = None
 
     def snapshot(self) -> Snapshot:
@@ -135,6 +136,10 @@ class Progress:
         """Replaces the warnings about one thing; none: it is as it should be."""
         with self._lock:
             self._warnings[about] = warnings
+            if warnings:
+                self._warned_us.setdefault(about, time.time_ns() // 1000)
+            else:
+                self._warned_us.pop(about, None)
             united = tuple(text for texts in self._warnings.values() for text in texts)
             self._now = replace(self._now, warnings=united)
 
@@ -262,6 +267,11 @@ class Progress:
         """The warnings, each with what it is about."""
         with self._lock:
             return tuple((about, text) for about, texts in self._warnings.items() for text in texts)
+
+    def warned_us(self) -> tuple[tuple[str, int], ...]:
+        """Returns since when there are warnings about each thing, microseconds since 1970."""
+        with self._lock:
+            return tuple(self._warned_us.items())
 
     def forget_lags(self) -> None:
         """Starts the quantiles anew, after a warm-up."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -59,9 +59,7 @@ def live_document(live: Live, control: bool) -> dict[str, Any]:
         "verified": list(_verified(live.targets, seen.judged.verified)),
         "verify_problem": seen.judged.problem,
         "dual_reads": [{"verdict": name, "number": number} for name, number in seen.judged.reads],
-        "warnings": [
-            {"about": about, "text": text, "document": document_of(about)} for about, text in seen.warnings
-        ],
+        "warnings": list(_warnings(seen)),
         "errors": [{"error": names[0], "number": int(number)} for names, number in seen.work.errors],
         "memory": [{"process": name, "bytes": size} for name, size in seen.memory],
         "cutover": None if live.cutover is None else _cutover(live.cutover),
@@ -156,6 +154,12 @@ def _room(seen: Observation) -> dict[str, Any]:
 
 def _position(position: Position | None) -> dict[str, Any] | None:
     return None if position is None else {"order": str(position.order), "token": position.token}
+
+
+def _warnings(seen: Observation) -> Iterator[dict[str, Any]]:
+    since = dict(seen.warned_us)
+    for about, text in seen.warnings:
+        yield {"about": about, "text": text, "since_us": since.get(about), "document": document_of(about)}
 
 
 def _dump(dump: TableDump) -> dict[str, Any]:

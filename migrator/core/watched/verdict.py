@@ -66,7 +66,7 @@ def _noted(seen: Observation) -> Iterator[Trouble]:
             "Warned",
             LOOK,
             f"the run warns of {about}{more}: {text}",
-            None,
+            min((since_us for _, since_us in seen.warned_us), default=None),
             "the run goes on; the warning says what may follow",
             "do what the warning says",
             "watch",

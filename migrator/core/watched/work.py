@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby, pairwise
 
 from migrator.model.observed.bounds import Bounds
-from migrator.model.observed.hour import Hour
+from migrator.model.observed.hour import Hour, Look
 from migrator.model.observed.observation import LEADER, STANDBY, STOPPED, STREAMING, Observation
 from migrator.model.observed.trouble import ACT, LOOK, Trouble
 
@@ -14,6 +15,9 @@ _MANY_ERRORS = 10
 _HOT_MINUTES = 5
 _UNLED_US, _UNKNOWN_US, _TOOK_OVER_US, _ENDED_US = 120_000_000, 300_000_000, 600_000_000, 3_600_000_000
 _ERRORS_US = 600_000_000
+_QUIET_S = 60.0
+_OUTAGE_LOOKS = 3
+"""Looks without an answer: the half minute of the alerts."""
 _OF_THE_MAPPING = ("MappingError", "MappingErrors", "SchemaError", "ReplacedError")
 _SHOWN = 3
 _LONG = 300
@@ -79,7 +83,7 @@ def different(seen: Observation, _hour: Hour, _bounds: Bounds) -> Iterator[Troub
             "DualReadWrong",
             LOOK,
             f"{answers:,} dual reads had different answers that lag doesn't explain",
-            None,
+            seen.judged.wrong_us,
             "applications would read something else from the new side",
             "read the dual read's report: it names the queries",
             "dual-read",
@@ -177,17 +181,36 @@ def inserts_fell_off(_seen: Observation, hour: Hour, _bounds: Bounds) -> Iterato
 def errors_repeat(_seen: Observation, hour: Hour, _bounds: Bounds) -> Iterator[Trouble]:
     """Errors that the run got over, again and again."""
     looks = hour.within(_ERRORS_US) if hour.looks else ()
-    number = looks[-1].errors - looks[0].errors if looks else 0
+    outages = set(_outages(looks))
+    met = [
+        (now.at_us, now.errors - before.errors)
+        for place, (before, now) in enumerate(pairwise(looks), 1)
+        if now.errors > before.errors and place not in outages
+    ]
+    number = sum(risen for _, risen in met)
     if number > _MANY_ERRORS:
+        ago_s = (looks[-1].at_us - met[-1][0]) / 1e6
         yield Trouble(
             "ErrorsRepeat",
             LOOK,
-            f"{number} errors were met in ten minutes, and got over",
-            looks[0].at_us,
+            f"{number} errors were met in ten minutes, and got over"
+            + (f"; none in the last {ago_s:,.0f} s" if ago_s > _QUIET_S else ""),
+            met[0][0],
             "the run gets over them each time, and is slower; they may hide something else",
             "run.log in the state folder names them; `migrator status` has the note of what is retried",
             "log",
         )
+
+
+def _outages(looks: Sequence[Look]) -> Iterator[int]:
+    """Places of looks during which, or just before or behind which, a server was down long enough to be told of:
+    errors of these moments are the outage's."""
+    for down, group in groupby(
+        enumerate(looks), lambda one: one[1].source_s is None or one[1].target_s is None
+    ):
+        places = [place for place, _ in group]
+        if down and len(places) >= _OUTAGE_LOOKS:
+            yield from range(places[0], places[-1] + 2)
 
 
 def processes(seen: Observation, hour: Hour, _bounds: Bounds) -> Iterator[Trouble]:

@@ -209,11 +209,15 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Verdicts: of verifications by table, and of dual reads by kind, summed over all queries."""
+    """Verdicts: of verifications by table, and of dual reads by kind, summed over all queries.
+
+    ``wrong_us``: when the oldest dual read with a wrong answer was done.
+    """
 
     verified: tuple[VerifiedTable, ...] = ()
     reads: tuple[tuple[str, int], ...] = ()
     problem: str = ""
+    wrong_us: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +237,7 @@ class Observation:
         capture_lag: the same distance for what is captured; the rest of the lag waits to be applied.
         end: where the source's log ended at its last answer.
         unit: of positions' orders: ``bytes`` or ``transactions``.
+        warned_us: since when it warns of each thing.
         memory: resident bytes by process (``python``, ``jvm``).
         heap: bytes of the JVM's heap: ``used``, ``committed``, and its ``limit``; none: nobody answers.
         fallen: tables whose inserts fell off, as of the last whole minute.
@@ -246,6 +251,7 @@ class Observation:
     phase: str
     note: str = ""
     warnings: tuple[tuple[str, str], ...] = ()
+    warned_us: tuple[tuple[str, int], ...] = ()
     epoch: int = 0
     leader: str = ""
     standbys: int | None = None

@@ -222,6 +222,7 @@ class Observer:
             phase=phase(now),
             note=now.note or now.doing,
             warnings=self._progress.warnings(),
+            warned_us=self._progress.warned_us(),
             epoch=now.epoch or (hint.epoch if hint is not None else 0),
             leader=seen.leader,
             standbys=seen.standbys,

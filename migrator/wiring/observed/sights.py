@@ -55,12 +55,14 @@ def _seen(settings: Settings) -> Seen:
 def _judged(settings: Settings) -> Judged:
     covered = read_coverage(settings.reports())
     reads: Counter[str] = Counter()
-    for shape in ReadResults(settings.state).read():
+    shapes = ReadResults(settings.state).read()
+    for shape in shapes:
         reads.update(
             {"settled": shape.settled, "lag": shape.lag, "wrong": shape.wrong, "unknown": shape.unknown}
         )
     tables = () if covered is None else tuple(map(_table, covered.tables))
-    return Judged(tables, tuple(sorted(reads.items())), "" if covered is None else covered.problem)
+    wrong_us = min((int(one.at_s * 1e6) for one in shapes if one.wrong), default=None)
+    return Judged(tables, tuple(sorted(reads.items())), "" if covered is None else covered.problem, wrong_us)
 
 
 def _table(one: TableCoverage) -> VerifiedTable:

@@ -194,6 +194,27 @@ CASES = (
     Case(
         "MigratorErrorsRepeat",
         {of("migrator_errors_total", error="ConnectionFailed"): "0+1x40"},
-        ({of("migrator_errors_total", error="ConnectionFailed"): "2x40"},),
+        (
+            {of("migrator_errors_total", error="ConnectionFailed"): "2x40"},
+            {
+                of("migrator_errors_total", error="ConnectionFailed"): "0x25 0+8x5 40x8",
+                of("migrator_target_up"): "1x25 0x4 1x9",
+            },
+        ),
+    ),
+    Case(
+        "MigratorErrorsRepeat",  # of a server that comes and goes, nothing else tells
+        {
+            of("migrator_errors_total", error="ConnectionFailed"): "0+2x40",
+            of(
+                "migrator_target_up"
+            ): "1 0 1 1 1 0 1 1 1 0 1 1 1 0 1 1 1 0 1 1 1 0 1 1 1 0 1 1 1 0 1 1 1 0 1 1 1 0 1 1",
+        },
+        (),
+    ),
+    Case(
+        "MigratorWarned",
+        {of("migrator_warning", about="mirror"): "_x20 1x20"},
+        ({}, {of("migrator_warning", about="mirror"): "1x30 stale"}),
     ),
 )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from migrator.cli.docs import documents
+from migrator.core.watched.hour import after
 from migrator.core.watched.verdict import troubles, verdict
 from migrator.model.observed.bounds import Bounds
 from migrator.model.observed.hour import Hour
@@ -21,6 +23,7 @@ from migrator.model.observed.observation import (
     Observation,
     Room,
     Server,
+    Work,
 )
 from migrator.model.observed.trouble import ACT, LEVELS, LOOK
 from migrator.model.position import Position
@@ -31,7 +34,7 @@ from tests.unit.observers.test_declared import samples
 from tests.unit.observers.troubles import BEGAN_US, TROUBLES, WELL, Trouble, moment_us
 
 BOUNDS = Bounds()
-OF_THE_PAGE_ALONE = {"Warned", "VerdictsUnreadable"}
+OF_THE_PAGE_ALONE = {"VerdictsUnreadable"}
 
 
 def named(seen: Observation, hour: Hour | None = None) -> list[str]:
@@ -86,9 +89,11 @@ OTHERS: list[tuple[str, Observation]] = [
     ("DiskFilling", replace(WELL, room=Room(0, 1, 900_000_000))),
     ("Lag", replace(WELL, lag=Lag(9, 90.0, 90.0, ""), capture_lag=Lag(9, 90.0, 90.0, ""))),
     ("LagUnknown", replace(WELL, started_us=1, lag=Lag(None, None, 9.0, "nothing is applied yet"))),
-    ("DualReadWrong", replace(WELL, judged=Judged((), (("wrong", 3),)))),
+    ("DualReadWrong", replace(WELL, judged=Judged((), (("wrong", 3),), wrong_us=5))),
     ("NobodyLeads", replace(WELL, started_us=1, role=STANDBY, phase=STARTING)),
-    ("Warned", replace(WELL, warnings=(("mirror", "it grows"), ("reading", "slowly")))),
+    ("Warned",
+     replace(WELL, warnings=(("mirror", "it grows"), ("reading", "slowly")),
+             warned_us=(("mirror", 7), ("reading", 9)))),
     ("VerdictsUnreadable", replace(WELL, judged=Judged(problem="it is torn"))),
 ]  # fmt: skip
 
@@ -99,6 +104,44 @@ def test_other_troubles_are_told_too(name: str, seen: Observation) -> None:
     assert name not in named(WELL)
     (found,) = (one for one in troubles(seen, Hour(), BOUNDS) if one.name == name)
     assert found.document in documents()
+
+
+@pytest.mark.parametrize(("name", "seen"), [one for one in OTHERS if one[0] != "VerdictsUnreadable"])
+def test_of_each_it_is_told_since_when(name: str, seen: Observation) -> None:
+    if name == "SourceLogAlmostLost":
+        seen = replace(seen, lag=replace(seen.lag, at_most_s=seen.lag.at_most_s or 9.0))
+    hour = Hour()
+    for later_s in range(0, 360, 10):
+        seen = replace(seen, at_us=seen.at_us + later_s * 1_000_000)
+        hour = after(hour, seen)
+    assert [one.since_us for one in troubles(seen, hour, BOUNDS) if one.name == name] != [None]
+
+
+def erring(counts: Sequence[int], down: Sequence[int]) -> tuple[Observation, Hour]:
+    """An hour of looks with so many errors each; at the places of ``down`` the target gives no answer."""
+    hour, seen = Hour(), WELL
+    for place, count in enumerate(counts):
+        target = Server(None, "gone", BEGAN_US) if place in down else WELL.target
+        errors = ((("ConnectionFailed",), count),)
+        at_us = BEGAN_US + place * 10_000_000
+        seen = replace(WELL, at_us=at_us, target=target, work=Work(errors=errors))
+        hour = after(hour, seen)
+    return seen, hour
+
+
+def test_errors_of_an_outage_are_no_trouble_beside_it_nor_behind_it() -> None:
+    counts = [0] * 10 + list(range(4, 44, 4)) + [40] * 10
+    seen, hour = erring(counts, range(10, 20))
+    assert troubles(seen, hour, BOUNDS) == ()
+    (found,) = troubles(*erring(counts, []), BOUNDS)
+    assert (found.name, found.since_us) == ("ErrorsRepeat", BEGAN_US + 100_000_000)
+    assert "40 errors" in found.what
+    assert "none in the last 100 s" in found.what
+
+
+def test_errors_of_a_server_that_comes_and_goes_are_told() -> None:
+    (found,) = troubles(*erring(range(0, 120, 2), range(1, 59, 3)), BOUNDS)
+    assert (found.name, "none in the last" in found.what) == ("ErrorsRepeat", False)
 
 
 def test_every_name_is_that_of_an_alert() -> None:

@@ -105,15 +105,21 @@ def behind(second: float) -> Lag:
     return Lag(int(second) + 1, second + 1, second + 1, "")
 
 
+def retried(seen: Observation, second: float) -> Work:
+    """The work with one more error every five seconds, and a dozen that this process has from its beginning."""
+    return replace(seen.work, errors=((("ConnectionFailed",), 12 + second / 5),))
+
+
 def target_down(seen: Observation, second: float) -> Observation:
     gone = Server(None, "connection refused", moment_us(0))
-    return once(second, lambda: {"target": gone, "lag": behind(second)}, seen)
+    return once(second, lambda: {"target": gone, "lag": behind(second), "work": retried(seen, second)}, seen)
 
 
 def source_down(seen: Observation, second: float) -> Observation:
     gone = Server(None, "connection refused", moment_us(0))
     unknown = Lag(None, None, second, "connection refused")
-    return once(second, lambda: {"source": gone, "lag": unknown, "capture_lag": unknown}, seen)
+    found = {"source": gone, "lag": unknown, "capture_lag": unknown, "work": retried(seen, second)}
+    return once(second, lambda: found, seen)
 
 
 def slot_almost_lost(seen: Observation, second: float) -> Observation:

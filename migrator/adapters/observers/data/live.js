@@ -111,7 +111,7 @@ function show(live) {
   showTroubles(live);
   showFacts(live);
   showFlow(live);
-  showWarnings(live.warnings);
+  showWarnings(live.warnings, live.at_us);
   showCutover(live.cutover, live.at_us);
   takeTables(live);
   takeRequests(live);
@@ -191,15 +191,16 @@ function charts(hour) {
   chart(byId("chart-backlog"), looks.at_us, [{ name: "segments", values: looks.segments }], "");
 }
 
-function showWarnings(warnings) {
+function showWarnings(warnings, nowUs) {
   hide(byId("warnings"), warnings.length === 0);
-  const keys = warnings.map((one) => `${one.about}\n${one.text}`);
+  const begun = (one) => (one.since_us === null ? "" : `, since ${moment(one.since_us, nowUs)}`);
+  const keys = warnings.map((one) => `${one.about}\n${one.text}\n${begun(one)}`);
   keyed(byId("warnings-list"), [...new Set(keys)], (key) => {
     const one = warnings[keys.indexOf(key)];
     const [text, ...remedy] = one.text.split(/; remedy: /);
     const item = element("li");
-    item.append(element("b", "", one.about), element("p"), documentLink(one.document));
-    put(item.children[1], text, 1000);
+    item.append(element("b", "", one.about), element("small", "", begun(one)), element("p"), documentLink(one.document));
+    put(item.children[2], text, 1000);
     if (remedy.length) {
       const line = element("p");
       put(line, `Do: ${remedy.join("; ")}`, 1000);

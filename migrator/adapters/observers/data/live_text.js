@@ -80,11 +80,14 @@ function clock(us) {
   return `${new Date(us / 1000).toISOString().slice(11, 19)} UTC`;
 }
 
-function since(us, nowUs) {
-  if (us === null) return "unknown";
+function moment(us, nowUs) {
   const day = new Date(us / 1000).toISOString().slice(0, 10);
   const today = new Date(nowUs / 1000).toISOString().slice(0, 10);
-  return `${day === today ? "" : `${day} `}${clock(us)}, ${span((nowUs - us) / 1e6)} ago`;
+  return `${day === today ? "" : `${day} `}${clock(us)}`;
+}
+
+function since(us, nowUs) {
+  return us === null ? "unknown" : `${moment(us, nowUs)}, ${span((nowUs - us) / 1e6)} ago`;
 }
 
 function documentLink(name) {
