@@ -12,6 +12,7 @@ import click
 from migrator.errors import ConfigError
 from scenarios.chaos import given_rows, play
 from scenarios.chaos import hazards as hazard_names
+from scenarios.chaos.profiles import CHANGES, PROFILES
 from scenarios.chaos.stage import Old
 from scenarios.chaos.writes import counted
 from scenarios.play.run_result import RunResult
@@ -46,7 +47,7 @@ def run_project(
     hazards: Sequence[str],
     profile: str | None,
     minutes: float | None,
-    changes: int,
+    changes: int | None,
     clients: int,
     weights: str | None,
     query_log: Path | None,
@@ -67,25 +68,37 @@ def run_project(
         )
     base = replace(order_of(project, old_schema, sample, rows, weights), query_log=query_log)
     engine = copied.wanted(base.config).kind("old")
-    runs = hazard_names.profile(profile, engine) if profile else [names]
+    plan = PROFILES.get(profile or "")
+    runs = hazard_names.profile(profile, engine, seed) if profile else [names]
+    number = changes or (plan.changes if plan else CHANGES)
     orders = [
-        replace(base, under=tuple(run), changes=changes, clients=clients, seed=seed, out=out) for run in runs
+        replace(base, under=tuple(run), changes=number, clients=clients, seed=seed, out=out) for run in runs
     ]
     for order in orders:
         hazard_names.chosen(order.under, engine)  # names are checked before the first server starts
-    results, began = list[RunResult](), time.monotonic()
-    for number, order in enumerate(orders):
-        if minutes is not None and results and time.monotonic() - began > minutes * 60:
-            left = "; ".join(", ".join(one.under) or "no hazard" for one in orders[number:])
-            click.echo(f"not run, because {minutes:g} minutes are over: {left}")
-            break
-        click.echo(f"{', '.join(order.under) or 'no hazard'} on {engine}, seed {seed} ...")
-        results.append(play.run(order, lambda said: click.echo(f"          {said}")))
-        click.echo(summary(results[-1]))
+    budget = minutes if minutes is not None else plan.minutes if plan else None
+    results = _results(orders, engine, budget, summary)
     click.echo()
     click.echo(write(results, out / "report"))
     click.echo(f"report: {out / 'report' / 'report.html'}")
     return EXIT_CODES[verdict(results)]
+
+
+def _results(
+    orders: Sequence[play.Order], engine: str, minutes: float | None, summary: Callable[[RunResult], str]
+) -> list[RunResult]:
+    """The results of all runs. The first begins anyway; those that the budget leaves undone are *unknown*."""
+    results, began = list[RunResult](), time.monotonic()
+    for order in orders:
+        under = ", ".join(order.under) or "no hazard"
+        if minutes is not None and results and time.monotonic() - began > minutes * 60:
+            results.append(play.not_run(order, f"not run: the time budget of {minutes:g} minutes is over"))
+            click.echo(f"{under} on {engine}: {results[-1].reason}")
+            continue
+        click.echo(f"{under} on {engine}, seed {order.seed} ...")
+        results.append(play.run(order, lambda said: click.echo(f"          {said}")))
+        click.echo(summary(results[-1]))
+    return results
 
 
 def order_of(

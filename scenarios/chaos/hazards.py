@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from migrator.errors import ConfigError
+from scenarios.chaos.profiles import PROFILES
 from scenarios.faults.registry import needs_cluster, needs_replica, needs_zookeeper
 from scenarios.play import catalog_files
 from scenarios.play.pairs import clash
@@ -14,10 +15,7 @@ from scenarios.play.run_result import RESTARTS, RESUMES
 from scenarios.scenario import Engine, Expectation, Scenario, WorkloadSpec
 from scenarios.toml_text import merged
 
-QUICK = ("source_killed_in_chunk", "kill_after_target_commit", "pause")
 _LONGEST = 120
-_TOGETHER = 3
-"""Hazards of one run of a profile."""
 _OWN_STATEMENTS = ("sql", "statement", "table", "tables", "key", "statements")
 """Options of faults that name tables of one workload."""
 _OWN_ROWS = ("savepoint", "prepare", "rogue_write", "repair", "deadlock")
@@ -82,18 +80,26 @@ def chosen(names: Sequence[str], engine: str) -> Scenario:
     return _together(found)
 
 
-def profile(name: str, engine: str) -> list[list[str]]:
-    """Names of the hazards of each run: ``quick`` one run, ``nightly`` each hazard once, ``all`` each alone, too."""
-    able = [one for one in hazards() if not one.left_out and not _engine(one.scenario, engine)]
-    if name == "quick":
-        return [[one.name for one in able if one.name in QUICK]]
+def profile(name: str, engine: str, seed: int = 1) -> list[list[str]]:
+    """Names of the hazards of each run of a profile.
+
+    Another seed begins with another run, so that a time budget doesn't leave out the same ones each night.
+    """
+    plan = PROFILES[name]
+    able = [
+        one
+        for one in hazards()
+        if not one.left_out
+        and not _engine(one.scenario, engine)
+        and (plan.hazards is None or one.name in plan.hazards)
+    ]
     runs: list[list[Scenario]] = []
     for one in able:
         room = next(
             (
                 run
                 for run in runs
-                if len(run) < _TOGETHER and not any(_collide(other, one.scenario) for other in run)
+                if len(run) < plan.together and not any(_collide(other, one.scenario) for other in run)
             ),
             None,
         )
@@ -102,7 +108,9 @@ def profile(name: str, engine: str) -> list[list[str]]:
         else:
             room.append(one.scenario)
     together = [[one.name for one in run] for run in runs]
-    return together if name == "nightly" else [[], *([one.name] for one in able), *together]
+    found = [[], *([one.name] for one in able), *together] if plan.alone else together
+    first = (seed - 1) % max(len(found), 1)
+    return [*found[first:], *found[:first]]
 
 
 def _together(found: Sequence[Scenario]) -> Scenario:

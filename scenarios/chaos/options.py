@@ -8,7 +8,15 @@ from typing import Any
 
 import click
 
-PROFILES = ("quick", "nightly", "all")
+from scenarios.chaos.profiles import CHANGES, PROFILES
+
+
+def _of_profiles(name: str) -> str:
+    """The values of a profile's attribute in words."""
+    values = {profile: getattr(one, name) for profile, one in PROFILES.items()}
+    return ", ".join(f"{profile} {value}" for profile, value in values.items() if value is not None)
+
+
 _OPTIONS = (
     click.option(
         "--project",
@@ -40,20 +48,20 @@ _OPTIONS = (
     ),
     click.option(
         "--profile",
-        type=click.Choice(PROFILES),
+        type=click.Choice(tuple(PROFILES)),
         help="Several runs: quick has some hazards in one run, nightly each hazard once, all each alone, too.",
     ),
     click.option(
         "--minutes",
         type=click.FloatRange(min=0.0, min_open=True),
-        help="Begin no further run of a profile after so many minutes.",
+        help="Time budget: no further run of a profile begins after so many minutes, and those left are unknown."
+        f"  [default: {_of_profiles('minutes')}]",
     ),
     click.option(
         "--changes",
-        default=1000,
-        show_default=True,
         type=click.IntRange(1),
-        help="Row changes of the project's clients in each run.",
+        help="Row changes of the project's clients in each run."
+        f"  [default: {_of_profiles('changes')}, else {CHANGES}]",
     ),
     click.option(
         "--clients", default=3, show_default=True, type=click.IntRange(1, 20), help="So many clients write."

@@ -34,13 +34,14 @@ from scenarios.play.act import Act, Ended
 from scenarios.play.fault_plan import APPLIED, CAPTURE_BEGINS, FaultPlan
 from scenarios.play.pairs import scenario_yaml
 from scenarios.play.played import Findings, Run, after_failure, begin_writing, played
-from scenarios.play.run_result import HALTS, SILENT, RunResult
+from scenarios.play.run_result import FAILS, HALTS, SILENT, RunResult
 from scenarios.recording.clock import RunClock
 from scenarios.recording.whole_rows import ROW_RECORDERS
 from scenarios.rehearsal import copied
 from scenarios.scenario import Scenario, WorkloadSpec
 from scenarios.workload import WriterReport
 from scenarios.world import World
+from verify.history.result import Outcome
 
 CHANGES = "transactions.jsonl"
 """File of a bundle: what the clients wrote, a transaction a line."""
@@ -92,11 +93,7 @@ def run(order: Order, say: Callable[[str], None] = lambda _: None) -> RunResult:
     recording = None
     if order.query_log is not None:
         recording = query_logs.read(order.query_log, engine, project.text("source", "database"))
-    scenario = replace(
-        chosen(order.under, engine),
-        workload=WorkloadSpec("project", 0, order.clients, order.changes, order.rate_per_s),
-    )
-    folder = bundle.create(order.out, scenario.name, engine, order.seed, "", scenario_yaml(scenario))
+    scenario, folder = _begun(order, engine)
 
     def play(stack: ExitStack, findings: Findings) -> None:
         findings.scratch = stack.enter_context(scratch_directory("migrator-chaos-"))
@@ -108,6 +105,24 @@ def run(order: Order, say: Callable[[str], None] = lambda _: None) -> RunResult:
         _Play(stack, stage, _Task(order, scenario, folder, say, recording), findings).play()
 
     return played(Run(scenario, engine, order.seed, folder, _command(order)), play)
+
+
+def not_run(order: Order, why: str) -> RunResult:
+    """The result of a run that nobody makes: *unknown*, with its command. Raises ``ConfigError``."""
+    engine = copied.wanted(order.config).kind("old")
+    scenario, folder = _begun(order, engine)
+    result = RunResult(scenario, engine, order.seed, FAILS, "", (), Outcome.UNKNOWN, folder, 0.0, reason=why)
+    bundle.write_result(result, {}, _command(order))
+    return result
+
+
+def _begun(order: Order, engine: str) -> tuple[Scenario, Path]:
+    """The scenario of a run, and the folder of its bundle."""
+    scenario = replace(
+        chosen(order.under, engine),
+        workload=WorkloadSpec("project", 0, order.clients, order.changes, order.rate_per_s),
+    )
+    return scenario, bundle.create(order.out, scenario.name, engine, order.seed, "", scenario_yaml(scenario))
 
 
 def _command(order: Order) -> str:

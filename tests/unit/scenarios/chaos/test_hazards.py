@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
 import pytest
 from click.testing import CliRunner
 
 from migrator.errors import ConfigError
-from scenarios.chaos.hazards import QUICK, chosen, hazards, profile
+from scenarios.chaos import commands, play
+from scenarios.chaos import hazards as named
+from scenarios.chaos.hazards import chosen, hazards, profile
+from scenarios.chaos.profiles import PROFILES
 from scenarios.commands import scenario
 from scenarios.play import catalog_files
+from scenarios.play.run_result import RunResult
+from tests.unit.scenarios.chaos.test_plugin import SETTINGS
+from verify.history.result import Outcome
 
 
 def test_the_list_has_every_scenario_of_the_catalog_with_its_sentence() -> None:
@@ -49,13 +59,58 @@ def test_a_hazard_that_cannot_be_placed_is_refused_by_name(names: list[str], eng
 @pytest.mark.parametrize("engine", ["postgresql", "mariadb", "mysql"])
 def test_profiles_have_runs_that_can_be_made_and_leave_nothing_out(engine: str) -> None:
     fit = {one.name for one in hazards() if not one.left_out and engine in one.scenario.engines}
-    for name in ("quick", "nightly", "all"):
+    for name, plan in PROFILES.items():
         runs = profile(name, engine)
         for run in runs:
             chosen(run, engine)
-        placed = {one for run in runs for one in run}
-        assert placed == (fit if name != "quick" else fit & set(QUICK))
-    assert [] in profile("all", engine)
+            assert len(run) <= plan.together
+        placed = [one for run in runs for one in run]
+        assert set(placed) == (fit if plan.hazards is None else fit & set(plan.hazards))
+        assert len(placed) == len(set(placed)) * (2 if plan.alone else 1)
+        assert ([] in runs) == plan.alone
+        assert len({str(profile(name, engine, seed)[0]) for seed in range(1, len(runs) + 1)}) == len(
+            {str(run) for run in runs}
+        )
+    assert len(profile("quick", engine)) == 1
+
+
+def test_the_page_has_the_table_of_profiles() -> None:
+    page = (Path(__file__).parents[4] / "docs/how-to/mapping/chaos.md").read_text()
+    for name, plan in PROFILES.items():
+        [row] = [line for line in page.splitlines() if line.startswith(f"| `{name}` |")]
+        cells = [cell.strip() for cell in row.strip("|").split("|")]
+        assert cells[2] == str(plan.changes)
+        assert cells[3] == ("none" if plan.minutes is None else f"{plan.minutes:g} min")
+        assert all(f"`{one}`" in cells[1] for one in plan.hazards or ())
+
+
+@pytest.mark.parametrize(("minutes", "made"), [(None, 3), (1e-9, 1)])
+def test_runs_that_a_time_budget_leaves_undone_are_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, minutes: float | None, made: int
+) -> None:
+    """Held runs before the end of the budget don't make the whole of it hold."""
+    ran: list[tuple[str, ...]] = []
+
+    def run(order: play.Order, _: object) -> RunResult:
+        ran.append(order.under)
+        return replace(play.not_run(order, ""), outcome=Outcome.HOLDS)
+
+    monkeypatch.setattr(play, "run", run)
+    monkeypatch.setattr(named, "profile", lambda *_: [["pause"], ["clock_behind"], []])
+    (tmp_path / "migration.toml").write_text(SETTINGS)
+    (tmp_path / "schema.sql").write_text("CREATE TABLE t (id int PRIMARY KEY)")
+    code = commands.run_project(
+        1, tmp_path / "out", str, project=tmp_path, old_schema="schema.sql", sample=None, rows=1, hazards=[],
+        profile="nightly", minutes=minutes, changes=None, clients=1, weights=None, query_log=None,
+    )  # fmt: skip
+    assert len(ran) == made
+    assert code == (0 if made == 3 else 3)
+    suites = ElementTree.parse(tmp_path / "out" / "report" / "junit.xml").getroot()
+    errors = [str(one.get("message")) for one in suites.iter("error")]
+    assert len(errors) == 3 - made
+    assert all("not run: the time budget" in one for one in errors)
+    page = (tmp_path / "out" / "report" / "report.html").read_text()
+    assert page.count("--hazard clock_behind --changes 1000") >= 1
 
 
 def test_a_name_of_many_hazards_fits_a_folder() -> None:
