@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
@@ -20,16 +21,10 @@ from scenarios.rehearsal.tables import Table, in_order
 _ENDINGS = (".csv", ".parquet")
 
 
-def files(
-    rows: str | Path | Mapping[str, str | Path] | None, tables: Collection[str] = ()
-) -> dict[str, Path]:
-    """The files by table.
+def files(rows: str | Path | Mapping[str, str | Path] | None) -> dict[str, Path]:
+    """The files by table, or by whatever else they are named after.
 
-    Args:
-        rows: a file (named like its table, or for the only one), a folder of such files, or files by table.
-        tables: names of all tables, where they are known.
-
-    Raises ``ConfigError`` for what is none of these.
+    ``rows``: a file, a folder of files, or files by table. Raises ``ConfigError`` for what is none of these.
     """
     if rows is None:
         return {}
@@ -38,22 +33,12 @@ def files(
     path = Path(rows)
     if path.is_dir():
         return {one.stem: one for one in sorted(path.iterdir()) if one.suffix in _ENDINGS}
-    file = _file(path)
-    only = next(iter(tables)) if len(tables) == 1 else file.stem
-    return {file.stem if file.stem in tables else only: file}
+    return {path.stem: _file(path)}
 
 
 def filled(old: Database, tables: Mapping[str, Table], rows: Mapping[str, Path]) -> None:
     """Inserts the rows of files, parents first. Raises ``ConfigError`` naming file, row and the server's words."""
-    named = {name: file for name, file in rows.items() if name in tables}
-    if len(named) < len(rows) and len(tables) == 1 and len(rows) == 1:
-        named = {next(iter(tables)): next(iter(rows.values()))}
-    if unknown := sorted({*rows} - {*tables}) if len(named) < len(rows) else []:
-        raise ConfigError(
-            "there are rows for a table that the old schema doesn't have",
-            where=", ".join(f"{name}: {rows[name]}" for name in unknown),
-            remedy=f"name the files after the tables: {', '.join(sorted(tables))}",
-        )
+    named = of_tables(tables, rows)
     connection = old.connect()
     try:
         for name in in_order(tables, named):
@@ -73,6 +58,56 @@ def filled(old: Database, tables: Mapping[str, Table], rows: Mapping[str, Path])
         connection.close()
 
 
+def of_tables(tables: Mapping[str, Table], rows: Mapping[str, Path]) -> dict[str, Path]:
+    """The files by table. One that is named like none goes to the one table that has all of its columns.
+
+    Raises ``ConfigError`` where none has, or several have.
+    """
+    found = {name: file for name, file in rows.items() if name in tables}
+    for name, file in rows.items():
+        if name in tables:
+            continue
+        if name != file.stem:  # somebody said this name
+            raise ConfigError(
+                "there are rows for a table that the old schema doesn't have",
+                where=f"{name}: {file}",
+                remedy=f"name one of: {', '.join(sorted(tables))}",
+            )
+        columns = _columns(file)
+        able = [one for one in tables if one not in found and columns <= {*tables[one].written()}]
+        if len(tables) == 1 and not found:
+            able = list(tables)
+        if len(able) != 1:
+            raise ConfigError(
+                "it isn't clear for which table the rows of a file are",
+                where=f"{file}: {', '.join(sorted(columns))}",
+                cause=f"these tables have all of these columns: {', '.join(sorted(able))}"
+                if able
+                else "no table without a file has all of these columns",
+                remedy=f"name the file after its table: {', '.join(sorted(tables))}",
+            )
+        found[able[0]] = file
+    return found
+
+
+def _columns(file: Path) -> set[str]:
+    if file.suffix == ".csv":
+        with _reading(file), file.open(newline="") as lines:
+            return {*(csv.DictReader(lines).fieldnames or ())}
+    with _reading(file):
+        return {*pq.read_schema(file).names}
+
+
+@contextmanager
+def _reading(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError, csv.Error) as error:
+        raise ConfigError(
+            "the rows of a file can't be read", where=str(file), cause=str(error), remedy="correct the file"
+        ) from error
+
+
 def _known(table: Table, row: Mapping[str, object], file: Path) -> dict[str, object]:
     if unknown := sorted({*row} - {*table.written()}):
         raise ConfigError(
@@ -84,7 +119,7 @@ def _known(table: Table, row: Mapping[str, object], file: Path) -> dict[str, obj
 
 
 def _rows(file: Path) -> Iterable[dict[str, object]]:
-    try:
+    with _reading(file):
         if file.suffix == ".csv":
             with file.open(newline="") as lines:
                 # An empty field is NULL; a text that is empty can't be said in CSV.
@@ -94,10 +129,6 @@ def _rows(file: Path) -> Iterable[dict[str, object]]:
         else:
             for row in pq.read_table(file).to_pylist():
                 yield {name: _value(value) for name, value in row.items()}
-    except (OSError, ValueError, csv.Error) as error:
-        raise ConfigError(
-            "the rows of a file can't be read", where=str(file), cause=str(error), remedy="correct the file"
-        ) from error
 
 
 def _value(value: Any) -> object:
