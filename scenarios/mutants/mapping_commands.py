@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,17 +36,25 @@ Row = tuple[MappingMutant, list[bool]]
     f"  [default: {_TESTS}]",
 )
 @click.option("--most", type=click.IntRange(1), help="Try the first so many broken variants only.")
+@click.option(
+    "--minutes",
+    type=click.FloatRange(min=0.0, min_open=True),
+    help="Time budget: no further broken variant is begun after so many minutes; those left are named.",
+)
 @click.option("--json", "as_json", is_flag=True, help="The table as JSON on standard output.")
-def mutate_mapping(config: Path, judges: tuple[str, ...], most: int | None, as_json: bool) -> int:
+def mutate_mapping(
+    config: Path, judges: tuple[str, ...], most: int | None, minutes: float | None, as_json: bool
+) -> int:
     """Break the project's mapping, one small fault at a time, and see which of its tests and checks notice.
 
     Drops filters, columns and join conditions, widens grains and groups, swaps columns. Works in a copy of the
     project; a judge that connects to servers (`migrator check`, `migrator verify`) uses those that the settings name.
-    Exit codes: 0 every variant was noticed, 1 some were not, 2 error, 3 there was none to try.
+    Exit codes: 0 every variant was noticed, 1 some were not, 2 error, 3 none survived, but not all were tried.
     """
     words = judges or (_TESTS,)
     mapping = _mapping(config)
-    found = mapping_mutants(mapping.read_text())[:most]
+    found = mapping_mutants(mapping.read_text())
+    ends = None if minutes is None else time.monotonic() + minutes * 60
     with scratch_directory("migrator-mutants-") as folder:
         copy = folder / "project"
         ignored = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".scenarios", ".migrator")
@@ -60,34 +69,44 @@ def mutate_mapping(config: Path, judges: tuple[str, ...], most: int | None, as_j
                     remedy="correct the project until it passes, or leave the judge out",
                 )
         table: list[Row] = []
-        for mutant in found:
+        for mutant in found[:most]:
+            if ends is not None and time.monotonic() > ends:
+                break
             broken.write_text(mutant.source)
             table.append((mutant, [bool(_notices(judge, copy)) for judge in words]))
             click.echo(_line(table[-1], words), err=as_json)
-    return _ended(table, words, as_json)
+    return _ended(table, found[len(table) :], words, as_json)
 
 
-def _ended(table: Sequence[Row], judges: Sequence[str], as_json: bool) -> int:
+def _ended(
+    table: Sequence[Row], untried: Sequence[MappingMutant], judges: Sequence[str], as_json: bool
+) -> int:
     left = survivors(table)
+    for mutant in untried:
+        click.echo(f"unknown   {mutant.name}  not tried", err=as_json)
     if as_json:
-        click.echo(json.dumps(document(table, judges), indent=2))
+        click.echo(json.dumps(document(table, judges, untried), indent=2))
     else:
-        click.echo(f"{len(table) - len(left)} of {len(table)} broken mappings were noticed")
-    return 3 if not table else 1 if left else 0
+        more = f"; {len(untried)} were not tried" if untried else ""
+        click.echo(f"{len(table) - len(left)} of {len(table)} broken mappings were noticed{more}")
+    return 1 if left else 3 if untried or not table else 0
 
 
-def document(table: Sequence[Row], judges: Sequence[str]) -> dict[str, Any]:
+def document(
+    table: Sequence[Row], judges: Sequence[str], untried: Sequence[MappingMutant] = ()
+) -> dict[str, Any]:
     """The document of `migrator scenario mutate-mapping --json` (docs/schemas/kill-table.schema.json)."""
-    mutants = [
-        {
-            "target": mutant.target,
-            "line": mutant.line,
-            "fault": mutant.fault,
-            "noticed_by": _by(noticed, judges),
-        }
-        for mutant, noticed in table
-    ]
-    return {"format": FORMAT, "judges": list(judges), "mutants": mutants}
+    mutants = [{**_said(mutant), "noticed_by": _by(noticed, judges)} for mutant, noticed in table]
+    return {
+        "format": FORMAT,
+        "judges": list(judges),
+        "mutants": mutants,
+        "not_tried": [_said(mutant) for mutant in untried],
+    }
+
+
+def _said(mutant: MappingMutant) -> dict[str, Any]:
+    return {"target": mutant.target, "line": mutant.line, "fault": mutant.fault}
 
 
 def _by(noticed: Sequence[bool], judges: Sequence[str]) -> list[str]:

@@ -219,7 +219,7 @@ REPORTS: dict[str, tuple[str, Callable[[], str]]] = {
     "rehearsal": ("rehearsal", rehearsed),
     "kill table": (
         "kill-table",
-        lambda: json.dumps(kill_table([(BROKEN, [True, False])], ["pytest", "check"])),
+        lambda: json.dumps(kill_table([(BROKEN, [True, False])], ["pytest", "check"], [BROKEN])),
     ),
     "grants": ("grants", lambda: json.dumps(grants_document("shop", {"source": RIGHTS, "target": RIGHTS}))),
     "history": ("history", lambda: json.dumps([asdict(ACT), asdict(ACT) | {"epoch": None}])),

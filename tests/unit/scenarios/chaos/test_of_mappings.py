@@ -96,6 +96,23 @@ def test_the_table_names_what_survived(tmp_path: Path) -> None:
     assert "where(1)" in (tmp_path / "mapping.py").read_text(), "the project itself was changed"
 
 
+@pytest.mark.parametrize("words", [["--minutes", "1e-9"], ["--most", "1"]])
+def test_what_a_limit_leaves_is_named_and_unknown(tmp_path: Path, words: list[str]) -> None:
+    """Without a limit the same judge notices everything, and the exit code is 0."""
+    config = project(tmp_path, "")
+    judge = ["--judge", f"cmp -s mapping.py {tmp_path / 'mapping.py'}"]
+    command = ["--config", str(config), "--json", *judge]
+    done = CliRunner().invoke(mutate_mapping, [*command, *words], standalone_mode=False)
+    found = json.loads(done.stdout)
+    assert done.return_value == 3
+    assert len(found["mutants"]) == (1 if "--most" in words else 0)
+    assert len(found["mutants"]) + len(found["not_tried"]) == 2
+    for one in found["not_tried"]:
+        assert f"unknown   t, line 9: {one['fault']}  not tried" in done.stderr
+    whole = CliRunner().invoke(mutate_mapping, command, standalone_mode=False)
+    assert (whole.return_value, json.loads(whole.stdout)["not_tried"]) == (0, [])
+
+
 def test_the_table_as_json_has_each_judge(tmp_path: Path) -> None:
     config = project(tmp_path, SEES_FILTERS)
     both = ["--judge", "grep -qF .where( mapping.py", "--judge", "grep -q '\"a\"' mapping.py"]
