@@ -27,8 +27,11 @@ def asked(record: Record, wanted: Wanted) -> Record:
         raise _not_now(record, wanted, "it was finished: a new plan has to be accepted first")
     if wanted is Wanted.ABORT:
         if record.phase not in UNDONE and record.wanted is Wanted.NOTHING:
-            why = "it opens the other side already" if record.under_way else "no switch is under way"
-            raise _not_now(record, wanted, why)
+            busy = {
+                Phase.OPENING: "it opens the other side already",
+                Phase.UNDOING: "it is being undone already",
+            }
+            raise _not_now(record, wanted, busy.get(record.phase, "no switch is under way"))
         return record.changed(wanted=wanted)
     if record.wanted is not Wanted.NOTHING or record.under_way:
         raise _not_now(record, wanted, f"{record.wanted or record.phase} is under way")
@@ -69,6 +72,17 @@ def asked_reads(record: Record, side: Side, gate: str) -> Record:
             "reads can't go to the new side yet", cause=gate, remedy="look at `migrator cutover reads`"
         )
     return record.changed(reads_wanted=side, reads_turn=record.reads_turn + 1, reads_said="")
+
+
+def reads_are_due(record: Record) -> bool:
+    """Tells whether an operator's word about reads is acted on now.
+
+    Reads go to the old side at any time but while the hook is called anyway. On their way to the new side they wait
+    for the end of a switch: nobody can write meanwhile, and what they go by has to be asked of both sides.
+    """
+    if record.reads_wanted is Side.OLD:
+        return record.phase is not Phase.SWITCHING
+    return not record.under_way
 
 
 def reads_pointed(record: Record, why_not: str) -> Record:

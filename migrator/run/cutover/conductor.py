@@ -26,9 +26,9 @@ from migrator.model.cutover.record import (
     Wanted,
     What,
 )
-from migrator.model.position import Position
 from migrator.ports.cutover import CutoverBook, CutoverSide, Hook
 from migrator.ports.fence import Fence
+from migrator.run.cutover.memory import Underway, Watch
 from migrator.run.steps import Step, no_step
 
 _IDLE_S, _BUSY_S = 1.0, 0.02
@@ -44,26 +44,6 @@ class Sides:
 
     fences: Mapping[Side, Fence]
     sides: Mapping[Side, CutoverSide]
-
-
-@dataclass(slots=True)
-class _Underway:
-    """Memory of the step under way, which a new leader does without.
-
-    Attributes:
-        phase, turn: which step it is.
-        began_s: when, by the monotonic clock.
-        goal: the place in the log that is waited for.
-        equal: the segment up to which the step has found everything equal; None where it compared nothing.
-        hook_failed: how the hook failed that an undo has called; empty: it didn't.
-    """
-
-    phase: Phase = Phase.IDLE
-    turn: int = -1
-    began_s: float = 0.0
-    goal: Position | None = None
-    equal: int | None = None
-    hook_failed: str = ""
 
 
 @dataclass(slots=True)
@@ -89,7 +69,8 @@ class Conductor:
     ready: Callable[[Record], str] = lambda _: ""
     step: Step = no_step
     clock: Callable[[], float] = time.time
-    _under_way: _Underway = field(default_factory=_Underway)
+    _under_way: Underway = field(default_factory=Underway)
+    _watch: Watch = field(default_factory=Watch)
 
     def look(self) -> float:
         """Does what is due; returns the seconds until the next look. Raises ``FencedError``, and what isn't
@@ -97,9 +78,9 @@ class Conductor:
         record = self.book.read()
         if record is None or record.phase is Phase.FINISHED:
             return _IDLE_S
-        if why := rules.due_to_undo(record, self.clock()):
+        if why := rules.due_to_undo(record, self._now_s(record)):
             record = self._written(rules.undoing(record, why))
-        if record.reads_wanted is not None and record.phase is not Phase.SWITCHING:
+        if record.reads_wanted is not None and rules.reads_are_due(record):
             record = self._reads_pointed(record, record.reads_wanted)
         try:
             return self._idle(record) if record.phase is Phase.IDLE else self._taken(record)
@@ -141,7 +122,8 @@ class Conductor:
                 self._written(rules.refused(record, problem))
                 return _IDLE_S
             self.step("cutover.begun")
-            self._written(rules.begun(record, self.clock(), self._structure()))
+            structure = self._structure()  # takes time, which isn't the switch's: nothing is fenced yet
+            self._written(rules.begun(record, self.clock(), structure))
             return 0.0
         return _IDLE_S
 
@@ -170,21 +152,21 @@ class Conductor:
     def _reads_pointed(self, record: Record, side: Side) -> Record:
         """Points reads where an operator wants them, whatever step is under way."""
         # A side that lags would show everybody an old state; the old side always shows the state that holds, or had.
-        why_not = self.ready(record) if side is Side.NEW and record.open_side is Side.OLD else ""
+        asks = side is Side.NEW and record.open_side is Side.OLD
         self.step("cutover.reads")
-        if not why_not:
-            try:
-                key = f"reads-{record.reads_turn}-{side}"
-                self.hook.call(side, key, record.plan.hook_s, What.READS)
-            except CutoverError as error:
-                why_not = str(error)
+        try:
+            why_not = self.ready(record) if asks else ""
+            if not why_not:
+                self.hook.call(side, f"reads-{record.reads_turn}-{side}", record.plan.hook_s, What.READS)
+        except MigratorError as error:
+            why_not = str(error)
         self.step("cutover.reads_done")
         return self._written(rules.reads_pointed(record, why_not))
 
     def _taken(self, record: Record) -> float:
         now = time.monotonic()
         if (self._under_way.phase, self._under_way.turn) != (record.phase, record.turn):
-            self._under_way = _Underway(record.phase, record.turn, now)
+            self._under_way = Underway(record.phase, record.turn, now)
             self.step(f"cutover.{record.phase}")
         if not _STEPS[record.phase](self, record):
             return _BUSY_S
@@ -223,10 +205,9 @@ class Conductor:
     # -- steps: each tells whether it is done, and may be taken again
 
     def _fence(self, record: Record) -> bool:
-        left = record.plan.pause_s - (self.clock() - record.since_s)
         try:
             self.both.fences[record.open_side].raise_fence(
-                record.plan.fence(record.open_side), max(0.1, min(left, _AT_ONCE_S)), self.epoch
+                record.plan.fence(record.open_side), min(self._left_s(record), _AT_ONCE_S), self.epoch
             )
         except CutoverError as error:
             if not error.retryable:
@@ -254,7 +235,7 @@ class Conductor:
         """Nobody writes and everything is applied: what differs now would differ for good."""
         plan, side = record.plan, record.open_side
         if plan.verify is not Verify.NOTHING:
-            limit_s = min(plan.verify_s, max(0.1, plan.pause_s - (self.clock() - record.since_s)))
+            limit_s = min(plan.verify_s, self._left_s(record))
             effort = Effort(limit_s, all_of_it=plan.verify is not Verify.IN_TIME)
             self._under_way.equal = self.both.sides[side].compare(record.equal(side), effort)
         return True
@@ -301,13 +282,22 @@ class Conductor:
         side = record.open_side
         with suppress(ConnectionFailed):  # this side must open though the other one can't be reached
             self._refuse_second(record, side.other)
-        self.both.fences[side].open_fence(record.plan.fence(side), _AT_ONCE_S, self.epoch)
-        if record.hooked:
+        remains: CutoverError | None = None
+        try:
+            self.both.fences[side].open_fence(record.plan.fence(side), _AT_ONCE_S, self.epoch)
+        except CutoverError as error:
+            if not error.retryable:
+                raise
+            remains = error  # a reader is in the way of them, maybe for hours, and writers pass
+        if record.hooked and not self._under_way.pointed_back:
+            self._under_way.pointed_back = True
             try:
                 self._hook(record, side)
                 self._reads_hook(record, rules.reads_after_undo(record))
             except CutoverError as error:
                 self._under_way.hook_failed = error.what
+        if remains is not None:
+            raise remains
         return True
 
     def _finish(self, record: Record) -> bool:
@@ -318,6 +308,13 @@ class Conductor:
         return True
 
     # -- what several steps do
+
+    def _now_s(self, record: Record) -> float:
+        return self._watch.now_s(record.turn, record.since_s, self.clock())
+
+    def _left_s(self, record: Record) -> float:
+        """Returns how long the switch may still take, and always a moment."""
+        return max(0.1, record.plan.pause_s - (self._now_s(record) - record.since_s))
 
     def _structure(self) -> Structure:
         """Returns what both sides' tables are like now."""

@@ -131,12 +131,14 @@ class ChangedRows:
 
     def _result(self, changed: Mapping[str, pa.Table], effort: Effort) -> VerifyResult:
         settings = self._settings
+        # A leader that took over in the middle of a switch still starts it: that isn't the comparison's time.
+        running = self._spark()
         return verify(
             *sides(settings),
             settings.name,
             settings.mapping,
             list(changed),
-            self._spark,
+            lambda: running,
             self._reports(settings),
             wait_s=effort.limit_s,
             within_s=effort.limit_s,

@@ -7,6 +7,7 @@ from scenarios.mutants.in_code.change import mutants_of
 _MACHINE = ("tests/unit/run/cutover/test_conductor.py",)
 _UNLED = ("tests/unit/run/cutover/test_unled.py", "tests/unit/run/cutover/test_structure.py")
 _READS = ("tests/unit/run/cutover/test_reads.py",)
+_AT_ONCE = ("tests/unit/run/cutover/test_at_once.py",)
 _GATE = ("tests/unit/core/test_reads_gate.py",)
 _ECHOES = (
     "tests/integration/cutover/test_both_ways.py::test_changes_go_both_ways_and_none_comes_back[pg-pg]",
@@ -75,8 +76,8 @@ CUTOVER = (
         _MACHINE,
         (
             "the fence is asked for, not raised",
-            "            self.both.fences[record.open_side].raise_fence(\n                record.plan.fence(record.open_side), max(0.1, min(left, _AT_ONCE_S)), self.epoch\n            )",
-            "            max(0.1, min(left, _AT_ONCE_S))",
+            "            self.both.fences[record.open_side].raise_fence(\n                record.plan.fence(record.open_side), min(self._left_s(record), _AT_ONCE_S), self.epoch\n            )",
+            "            min(self._left_s(record), _AT_ONCE_S)",
         ),
         (
             "open transactions are ignored",
@@ -86,12 +87,12 @@ CUTOVER = (
         ("the log isn't drained", "return self._has_reached(record, record.open_side)", "return True"),
         (
             "an undo opens nothing",
-            "        self.both.fences[side].open_fence(record.plan.fence(side), _AT_ONCE_S, self.epoch)\n        if record.hooked:",
-            "        if record.hooked:",
+            "            self.both.fences[side].open_fence(record.plan.fence(side), _AT_ONCE_S, self.epoch)\n",
+            "            pass\n",
         ),
         (
             "an undo leaves the application pointed elsewhere",
-            "        if record.hooked:",
+            "        if record.hooked and not self._under_way.pointed_back:",
             "        if False:",
         ),
         (
@@ -121,8 +122,8 @@ CUTOVER = (
         ),
         (
             "an undo waits for the hook",
-            "        self.both.fences[side].open_fence(record.plan.fence(side), _AT_ONCE_S, self.epoch)\n        if record.hooked:\n            try:\n                self._hook(record, side)\n                self._reads_hook(record, rules.reads_after_undo(record))\n            except CutoverError as error:\n                self._under_way.hook_failed = error.what\n        return True",
-            "        if record.hooked:\n            try:\n                self._hook(record, side)\n                self._reads_hook(record, rules.reads_after_undo(record))\n            except CutoverError as error:\n                self._under_way.hook_failed = error.what\n        self.both.fences[side].open_fence(record.plan.fence(side), _AT_ONCE_S, self.epoch)\n        return True",
+            "        remains: CutoverError | None = None\n",
+            "        if record.hooked:\n            with suppress(CutoverError):\n                self._hook(record, side)\n        remains: CutoverError | None = None\n",
         ),
         (
             "writes past the fence are passed over",
@@ -208,6 +209,11 @@ CUTOVER = (
             "    return record.open_side",
         ),
         (
+            "reads wait for the switch under way",
+            "        return record.phase is not Phase.SWITCHING\n",
+            "        return record.phase is Phase.IDLE\n",
+        ),
+        (
             "a plan is finished while reads are elsewhere",
             "    if wanted is Wanted.FINISH and {record.reads, record.reads_wanted or record.reads} != {record.open_side}:",
             "    if False:",
@@ -234,6 +240,34 @@ CUTOVER = (
     ),
     *mutants_of(
         "migrator/core/cutover.py",
+        _AT_ONCE,
+        ("a switch waits for reads", "    return not record.under_way\n", "    return True\n"),
+    ),
+    *mutants_of(
+        "migrator/run/cutover/conductor.py",
+        _AT_ONCE,
+        (
+            "a reader leaves the application pointed elsewhere",
+            "            remains = error ",
+            "            raise ",
+        ),
+        (
+            "what tables are like is asked in the switch's time",
+            "rules.begun(record, self.clock(), structure)",
+            "rules.begun(record, self.clock(), self._structure())",
+        ),
+    ),
+    *mutants_of(
+        "migrator/run/cutover/memory.py",
+        _AT_ONCE,
+        (
+            "a clock set back keeps a side closed",
+            "max(clock_s, since_s + self.monotonic() - self._from_s)",
+            "clock_s",
+        ),
+    ),
+    *mutants_of(
+        "migrator/core/cutover.py",
         _UNLED,
         ("what tables are like isn't noted", "        structure=structure,\n", ""),
         ("a table that is gone isn't missed", "known.keys() | found.keys()", "found.keys()"),
@@ -247,19 +281,14 @@ CUTOVER = (
             "",
         ),
         (
-            "reads wait for the switch under way",
-            "record.reads_wanted is not None and record.phase is not Phase.SWITCHING",
-            "record.reads_wanted is not None and record.phase is Phase.IDLE",
-        ),
-        (
             "reads go to a side that lags",
-            "self.ready(record) if side is Side.NEW and record.open_side is Side.OLD else",
-            '"" if side is Side.NEW else',
+            "why_not = self.ready(record) if asks else",
+            'why_not = "" if asks else',
         ),
         (
             "reads are held at the new side",
-            "self.ready(record) if side is Side.NEW and record.open_side is Side.OLD else",
-            "self.ready(record) if record.open_side is Side.OLD else",
+            "asks = side is Side.NEW and record.open_side is Side.OLD",
+            "asks = record.open_side is Side.OLD",
         ),
     ),
     *mutants_of(

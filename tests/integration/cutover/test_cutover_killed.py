@@ -50,7 +50,7 @@ def test_killed_at_every_step_one_side_is_open_in_the_end(
     with Clients(project) as clients:
         for wanted, side in (("start", Side.NEW), ("back", Side.OLD)):
             killed(project, step, wanted)
-            assert open_side(project) is side
+            assert open_side(project) is side, record_of(project).reason
             clients.write_for(0.5)
     with leading(project):
         await_true(lambda: project.differing("spending") == {}, "both sides are equal", PATIENCE_S)

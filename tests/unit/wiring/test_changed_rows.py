@@ -49,7 +49,8 @@ class Way:
         monkeypatch.setattr(parts, "mapping", lambda _: [SimpleNamespace(name=name) for name in TABLES])
         monkeypatch.setattr(judge, "sides", lambda _: ("old", "new"))
         monkeypatch.setattr(judge, "verify", self.verify)
-        self.rows = ChangedRows(settings, lambda: None)  # type: ignore[arg-type, return-value]
+        self.course: list[str] = []
+        self.rows = ChangedRows(settings, lambda: self.course.append("spark"))  # type: ignore[arg-type, return-value]
         self.rows._keys = self
 
     def since(self, segment: int, table: str, epoch: int) -> pa.Table | None:
@@ -60,6 +61,7 @@ class Way:
 
     def verify(self, *args: Any, named: NamedKeys, **_: Any) -> Any:
         self.compared.append(list(named.tables))
+        self.course.append("the comparison's time begins")
         if "fails" in self.verdicts:
             raise VerifyError("no way", where="item", remedy="none")
         counts = Counts(compared=1, different=1)
@@ -169,3 +171,14 @@ def test_a_comparison_that_cannot_be_made_stops_the_switch(way: Way) -> None:
     with pytest.raises(CutoverError, match="can't be compared") as error:
         way.rows.compare(0, ALL)
     assert not error.value.retryable
+
+
+def test_the_start_of_spark_is_none_of_a_comparisons_time(way: Way) -> None:
+    """A leader that takes over in the middle of a switch is still starting it while rows are to be compared."""
+    way.judged(EQUAL)
+    way.keys = {"item": [1]}
+    way.rows.compare(0, ALL)
+    assert way.course == ["spark", "the comparison's time begins"]
+    way.keys = {}
+    way.rows.compare(0, ALL)
+    assert way.course == ["spark", "the comparison's time begins"], "nothing is compared, so it isn't needed"

@@ -37,7 +37,8 @@ def plan_of(**values: object) -> CutoverPlan:
 class SideInMemory:
     """One database: its log of client writes, which of the other side's writes it has, its fence, and who is at work.
 
-    ``pending``: writes of transactions that are open; they commit once they are waited for.
+    ``pending``: writes of transactions that are open; they commit once they are waited for. ``read``: somebody reads,
+    and keeps the remains of a fence from being removed.
     """
 
     name: Side
@@ -48,6 +49,7 @@ class SideInMemory:
     fenced: bool = False
     leaky: bool = False
     held: bool = False
+    read: bool = False
     epoch: int = 0
     altered: int = 0
 
@@ -129,6 +131,8 @@ class SideInMemory:
         self._touched_by(epoch)
         self.fenced = False
         self.world.check_one_open()
+        if self.read:
+            raise CutoverError("somebody reads", retryable=True)
         return self.state(plan)
 
     def _touched_by(self, epoch: int) -> None:
