@@ -108,20 +108,19 @@ def plan(project: OnSpark, rows: int, accepted: bool, reason: str, as_json: bool
     settings = replace(project.settings, reason=reason)
     ways = _ways(project, rows, aloud=not as_json)
     fatal = sum(way.refusals for way in ways)
-    found = None
-    if not fatal:
-        found = _planned(settings)
+    found = None if fatal else _planned(settings)
+    if found is not None:
         fatal = sum(len(one.refusals) for one in found.sides)
         if not as_json:
             _print(found)
-    takes_it = accepted and found is not None and not fatal
-    if takes_it and found is not None:
-        _accept(settings, found.plan)
+    taken = found.plan if found is not None and accepted and not fatal else None
+    if taken is not None:
+        _accept(settings, taken)
     if as_json:
-        print_document(document(settings.name, ways, found, takes_it))
+        print_document(document(settings.name, ways, found, accepted=taken is not None))
     elif fatal:
         click.echo(f"{fatal} refusal(s): this can't be accepted")
-    elif takes_it:
+    elif taken is not None:
         click.echo("accepted: `migrator cutover start` begins once both ways keep up")
     return 2 if fatal else 0
 
@@ -196,9 +195,9 @@ def _course(found: Planned, now_s: float) -> Iterator[str]:
     yield f"before the other side is opened, {_VERIFIED[plan.verify]} (verify = {plan.verify})"
     if found.verdicts.unknown:
         yield f"    unknown: {found.verdicts.unknown}"
-    for one_table in found.verdicts.tables:
-        age = f", {now_s - one_table.at_us / 1e6:,.0f} s ago" if one_table.at_us else ""
-        yield f"    {one_table.table}: {one_table.verdict or 'never verified'}{age}"
+    for last in found.verdicts.tables:
+        age = f", {now_s - last.at_us / 1e6:,.0f} s ago" if last.at_us else ""
+        yield f"    {last.table}: {last.verdict or 'never verified'}{age}"
     yield f"hook for reads: {plan.reads_hook or 'none: they go with the writes'}"
 
 
