@@ -37,6 +37,7 @@ from migrator.adapters.sources.postgres.reflection import (
 )
 from migrator.adapters.sources.postgres.settings import PostgresSource
 from migrator.adapters.sources.postgres.whole_images import quoted
+from migrator.connections.postgres.collations import stale_orders
 from migrator.errors import SourceError
 from migrator.model.codecs.codec import NEWER
 from migrator.model.finding import Finding
@@ -130,7 +131,9 @@ def _findings(source: PostgresSource, query: Query, tables: Sequence[str]) -> li
         if reflected is not None and reflected.kind in ("r", "p") and reflected.persistence == "p" and there:
             found += capture_findings(query, reflected)
             found += _readable(query, reflected, role)
-    found += text_column_findings(source, query, [table_id(source, name) for name in tables])
+    named = [table_id(source, name) for name in tables]
+    found += text_column_findings(source, query, named)
+    found += stale_orders(query, ("$1", "$2"), named)
     return found
 
 

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from migrator.adapters.sources.postgres.catalog import PostgresCatalog
+from migrator.adapters.sources.postgres.change_tables.catalog import ChangeTableCatalog
 from migrator.adapters.targets.postgres.target import PostgresTargetWriter
 from migrator.errors import SchemaError
 from migrator.model.chunk import ChunkRequest
@@ -37,11 +38,17 @@ ANOTHER_LIBRARY = "UPDATE pg_collation SET collversion = '0.1' WHERE collname = 
 
 
 def stale(database: Database, *tables: str) -> list[Finding]:
-    source = PostgresCatalog(source_of(database)).preflight(tables)
-    target = PostgresTargetWriter(settings_of(database)).preflight(tables)
-    found = [[one for one in side if one.check == CHECK] for side in (source, target)]
-    assert found[0] == found[1]
-    return found[0]
+    """Of a source by its log, of one by change tables, and of a target: they are the same."""
+    by_log, by_tables, target = (
+        [one for one in place.preflight(tables) if one.check == CHECK]
+        for place in (
+            PostgresCatalog(source_of(database)),
+            ChangeTableCatalog(source_of(database)),
+            PostgresTargetWriter(settings_of(database)),
+        )
+    )
+    assert by_log == by_tables == target
+    return by_log
 
 
 def follow(database: Database, remedy: str) -> None:
