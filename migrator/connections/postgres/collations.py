@@ -8,32 +8,32 @@ then miss rows that are there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, LiteralString
 
 from migrator.model.finding import Finding
 from migrator.model.table import TableId
 
-_OF_DATABASE = """(SELECT coalesce(
+_OF_DATABASE: LiteralString = """(SELECT coalesce(
     (SELECT pg_catalog.pg_collation_actual_version(100)),
     (SELECT max(pg_catalog.pg_collation_actual_version(x.oid)) FROM pg_catalog.pg_collation x
      WHERE x.collprovider = coalesce(pg_catalog.to_jsonb(d) ->> 'datlocprovider', 'c')
        AND x.collcollate IS NOT DISTINCT FROM d.datcollate))
   FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database())"""
 """The present version behind the database's own collation; servers before 16 don't tell it of number 100."""
-_ACTUAL = f"""CASE WHEN l.collprovider = 'd' THEN {_OF_DATABASE}
+_ACTUAL: LiteralString = f"""CASE WHEN l.collprovider = 'd' THEN {_OF_DATABASE}
        ELSE pg_catalog.pg_collation_actual_version(l.oid) END"""
-_RULES = """pg_catalog.concat_ws(' ', CASE WHEN l.collprovider = 'd' THEN (
+_RULES: LiteralString = """pg_catalog.concat_ws(' ', CASE WHEN l.collprovider = 'd' THEN (
     SELECT pg_catalog.concat_ws(' ', o.d ->> 'datlocprovider', o.d ->> 'datcollate', o.d ->> 'datctype',
                                 o.d ->> 'datlocale', o.d ->> 'daticulocale', o.d ->> 'daticurules')
     FROM (SELECT pg_catalog.to_jsonb(one) FROM pg_catalog.pg_database one
           WHERE one.datname = pg_catalog.current_database()) AS o(d)) END,
   j.l ->> 'collprovider', j.l ->> 'collcollate', j.l ->> 'collctype', j.l ->> 'colllocale',
   j.l ->> 'colliculocale', j.l ->> 'collicurules')"""
-ORDER_OF = f"""(SELECT pg_catalog.concat_ws(' ', {_RULES}, {_ACTUAL})
+ORDER_OF: LiteralString = f"""(SELECT pg_catalog.concat_ws(' ', {_RULES}, {_ACTUAL})
   FROM pg_catalog.pg_collation l, LATERAL (SELECT pg_catalog.to_jsonb(l)) AS j(l)
   WHERE l.oid = a.attcollation)"""
 """All that decides how the texts of a column sort, as SQL over ``a``, its row of ``pg_attribute``; NULL: no text."""
-_STALE = f"""
+_STALE: LiteralString = f"""
 SELECT n.nspname::text, l.collname::text, l.collprovider = 'd', pg_catalog.current_database()::text,
        f.recorded, f.actual, pg_catalog.string_agg(DISTINCT c.oid::pg_catalog.regclass::text, ', ')
 FROM (SELECT r.oid FROM pg_catalog.pg_class r JOIN pg_catalog.pg_namespace s ON s.oid = r.relnamespace
@@ -55,8 +55,8 @@ ORDER BY 1, 2
 
 
 def stale_orders(
-    ask: Callable[[str, Sequence[Any]], Sequence[tuple[Any, ...]]],
-    placeholders: tuple[str, str],
+    ask: Callable[[LiteralString, Sequence[Any]], Sequence[tuple[Any, ...]]],
+    placeholders: tuple[LiteralString, LiteralString],
     tables: Sequence[TableId],
 ) -> Iterator[Finding]:
     """Yields the collations that sort otherwise than when unique indexes of these tables were built.

@@ -21,6 +21,7 @@ from migrator.model.table import Column, TableId, TableSchema
 from verify.readers.pending import Pending, PendingAnswer, pending_in_slot
 from verify.readers.postgres.chunks import PostgresSourceChunks
 from verify.readers.postgres.operators import operator_path
+from verify.readers.postgres.orders import refuse_stale_orders
 from verify.readers.postgres.pins import connect_postgres
 from verify.readers.postgres.session import Convert, PostgresSnapshot, open_snapshot, open_views
 from verify.readers.postgres.tables import PostgresSourceTables
@@ -162,6 +163,7 @@ class PostgresSource:
         with open_views(self._settings) as views:
             with views.view() as view:
                 schema = reflect_table(view, self._settings, table)
+                refuse_stale_orders(view, self._settings.server.schema, [table])
                 path = operator_path(view, self._settings.server.schema, [table])
             views.compare_by(path)
             yield PostgresSourceChunks(views, lambda: self._place(views.between()), schema, *_reading(schema))
@@ -172,6 +174,7 @@ class PostgresSource:
         with open_views(self._settings) as views:
             with views.view() as view:
                 schemas = {name: reflect_table(view, self._settings, name) for name in names}
+                refuse_stale_orders(view, self._settings.server.schema, names)
                 path = operator_path(view, self._settings.server.schema, names)
             views.compare_by(path)
             yield PostgresSourceTables(views, lambda: self._place(views.between()), schemas, _reading)

@@ -16,6 +16,7 @@ from migrator.errors import VerifyError
 from verify.readers.postgres.chunks import PostgresTargetChunks, as_strings
 from verify.readers.postgres.ledger import PostgresLedger
 from verify.readers.postgres.operators import operator_path
+from verify.readers.postgres.orders import refuse_stale_orders
 from verify.readers.postgres.pins import connect_postgres
 from verify.readers.postgres.printed import as_printed
 from verify.readers.postgres.session import PostgresSnapshot, open_snapshot, open_views
@@ -87,6 +88,7 @@ class PostgresTarget:
         with open_views(self._settings) as views:
             with views.view() as view:
                 columns = self._columns(view, table)
+                refuse_stale_orders(view, self._settings.server.schema, [table])
                 path = operator_path(view, self._settings.server.schema, [table])
             views.compare_by(path)
             name = (self._settings.server.schema, table)

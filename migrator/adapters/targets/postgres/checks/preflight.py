@@ -108,8 +108,8 @@ def preflight(
 def _orders(connection: psycopg.Connection[Any], structures: Sequence[Structure]) -> list[Finding]:
     """Collations that sort otherwise than when keys were indexed: the target would find no row by them."""
 
-    def ask(statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
-        return connection.execute(statement.encode(), parameters).fetchall()
+    def ask(statement: LiteralString, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+        return connection.execute(statement, parameters).fetchall()
 
     return list(stale_orders(ask, ("%s", "%s"), [one.table.id for one in structures]))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import replace
 
 import psycopg
@@ -12,13 +13,16 @@ import pytest
 from migrator.adapters.sources.postgres.catalog import PostgresCatalog
 from migrator.adapters.sources.postgres.change_tables.catalog import ChangeTableCatalog
 from migrator.adapters.targets.postgres.target import PostgresTargetWriter
-from migrator.errors import SchemaError
+from migrator.errors import SchemaError, VerifyError
 from migrator.model.chunk import ChunkRequest
 from migrator.model.finding import Finding
 from migrator.model.progress import dump_key
 from tests.fix_postgres_source import chunk_reader, prepared, source_of
+from tests.integration.judged import settings_of as by_the_judge
 from tests.integration.target_bench import settings_of
 from tests.servers import Database, PostgresServer, needs_postgres
+from verify.readers.postgres.source import PostgresSource
+from verify.readers.postgres.target import PostgresTarget
 
 pytestmark = pytest.mark.integration
 
@@ -51,6 +55,13 @@ def stale(database: Database, *tables: str) -> list[Finding]:
     return by_log
 
 
+def judged(database: Database) -> list[AbstractContextManager[object]]:
+    """All ways in which the judge reads t in the order of its key."""
+    settings = by_the_judge(database)
+    source, target = PostgresSource(settings, "orders"), PostgresTarget(settings, "orders")
+    return [source.chunks("t"), source.tables(["t"]), target.chunks("t")]
+
+
 def follow(database: Database, remedy: str) -> None:
     with psycopg.connect(database.dsn, autocommit=True) as connection:
         for statement in remedy.removesuffix(";").split(";"):
@@ -79,8 +90,14 @@ def test_a_collation_that_is_another_one_under_its_indexes_is_refused(old_pg: Da
     assert found.subject == "collation public.mine"
     assert "keys of public.t, public.part, public.parted were indexed" in found.problem
     assert stale(old_pg, "bytes") == [], "nothing is looked up by it there"
+    for reading in judged(old_pg):
+        with pytest.raises(VerifyError, match="can't be read in their order"), reading:
+            pass
     follow(old_pg, found.remedy)
     assert stale(old_pg, "t", "parted", "bytes") == []
+    for reading in judged(old_pg):
+        with reading:
+            pass
 
 
 def test_so_is_that_of_the_database(built_in: Database) -> None:
