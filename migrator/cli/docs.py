@@ -44,8 +44,13 @@ checkout's documents."""
 _INDEX = "README"
 
 
+def _completed(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
+    """The names that begin as what is typed does."""
+    return sorted(name for name in {*documents(), *files_to_take()} if name.startswith(begun))
+
+
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=_completed)
 def docs(name: str | None) -> None:
     """Print a document, for instance `how-to` or `start-anew`, or a file that one tells to take, for instance
     `alerts.yml`; without a name, list them all."""

@@ -122,10 +122,13 @@ def warnings(coverage: Coverage, repair: Sequence[str]) -> list[str]:
     return [*found, *([f"the verifier doesn't work: {coverage.problem}"] if coverage.problem else [])]
 
 
+_FIRST = {"different": -2, "unknown": -1, "equal": 1}
+
+
 def coverage_lines(coverage: Coverage, age: Callable[[int], str]) -> list[str]:
-    """Coverage in words, for ``status``."""
+    """Coverage in words, for ``status``: what differs comes first, what is equal last."""
     lines = []
-    for table in coverage.tables:
+    for table in sorted(coverage.tables, key=lambda one: _FIRST.get(one.verdict, 0)):
         if not table.at_us:
             lines.append(f"{table.table}: not verified yet{f' ({table.reason})' if table.reason else ''}")
             continue

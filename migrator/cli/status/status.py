@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import click
 
 from migrator.cli.options import SECONDS, Amount, chosen, config_option, reverse_option
 from migrator.cli.status.document import document
+from migrator.cli.status.screen import show
 from migrator.cli.status.words import lines
 from migrator.config import project as configuration
 from migrator.config.project import Settings
@@ -54,6 +56,8 @@ def status(config: Path, reverse: bool, as_json: bool, max_lag_s: float, watch: 
         try:
             _show(settings, as_json, max_lag_s, watched=True)
         except MigratorError as error:
+            if not as_json and sys.stdout.isatty():
+                click.clear()  # what was known before holds no longer
             click.echo("\n".join(error.lines()), err=True)
         time.sleep(every_s)
 
@@ -65,10 +69,11 @@ def _show(settings: Settings, as_json: bool, max_lag_s: float, *, watched: bool 
     if as_json:
         click.echo(json.dumps(document(settings, found, covered, stands), indent=None if watched else 2))
         return stands
-    shown = "\n".join(lines(settings, found, covered, stands, time.time()))
+    text = list(lines(settings, found, covered, stands, time.time()))
     if watched:
-        click.clear()
-    click.echo(shown)
+        show(text)
+    else:
+        click.echo("\n".join(text))
     return stands
 
 

@@ -18,6 +18,7 @@ from migrator.model.retention import Retention
 from migrator.wiring.observed.status import Status, unit_of
 from verify.tables.coverage import Coverage
 
+_NAMED = 3
 UNITS = {"bytes": "bytes of log", "transactions": "transactions"}
 
 
@@ -43,18 +44,21 @@ def lines(
         yield f"log room   {kept}"
     yield f"event log  {found.segments_waiting} segment(s) to apply, {found.event_log_bytes / 2**20:,.1f} MiB"
     yield from (f"output     {output}: up to segment {segment}" for output, segment in found.outputs)
-    yield from _targets(found, now_s)
-    for line in coverage_lines(covered, lambda at_us: age(at_us, now_s)) if covered is not None else ():
-        yield f"verified   {line}"
+    yield from _dumps([one for one in found.dumps if not one.done], found, now_s)
+    yield from _targets(found)
     if found.book.requests:
         for line in request_lines(found.book, found.requests):
             yield f"requests   {line}"
+    for line in coverage_lines(covered, lambda at_us: age(at_us, now_s)) if covered is not None else ():
+        yield f"verified   {line}"
+    yield from _dumps([one for one in found.dumps if one.done], found, now_s)
 
 
 def _because(found: Status, covered: Coverage | None, stands: Standing) -> str:
     if stands is Standing.DIFFERENT and covered is not None:
         wrong = [one.table for one in covered.tables if one.verdict == "different"]
-        return f": rows of {', '.join(wrong)} differ, by the last verification"
+        more = f" and {len(wrong) - _NAMED:,} more" if len(wrong) > _NAMED else ""
+        return f": rows of {', '.join(wrong[:_NAMED])}{more} differ, by the last verification"
     if stands is Standing.STOPPED:
         behind = found.lag.behind
         return "" if behind == 0 else ": nobody applies what is behind" if behind else ": nobody leads"
@@ -73,14 +77,17 @@ def _who(found: Status, now_s: float) -> Iterator[str]:
         yield f"ended      {age(hint.ended.at_us, now_s)}: {hint.ended.words or 'it was told to, or had caught up'}"
 
 
-def _targets(found: Status, now_s: float) -> Iterator[str]:
+def _dumps(dumps: Sequence[TableDump], found: Status, now_s: float) -> Iterator[str]:
     changed = dict(found.last_changes)
-    for dump in found.dumps:
+    for dump in dumps:
         state = "done" if dump.done else f"{dump.rows + dump.dropped_rows:,} of about {dump.estimated_rows:,}"
         yield (
             f"dump       {printable(dump.table.name)}: {state} ({dump.rows:,} rows, {dump.dropped_rows:,} dropped)"
             f"; {last_change(changed.get(dump.table), now_s)}"
         )
+
+
+def _targets(found: Status) -> Iterator[str]:
     for name, segment in found.filled:
         yield f"joined     {name}: filled from the mirror at segment {segment}, in step since"
     checkpoint = None if found.ledger is None else found.ledger.checkpoint

@@ -11,6 +11,7 @@ import click
 import pytest
 
 from migrator.cli import cli
+from migrator.cli.docs import docs
 
 HEAVY = {"adbc_driver_manager", "alembic", "datacompy", "kazoo", "numpy", "pandas", "psycopg", "pyarrow", "pymysql",
          "pymysqlreplication", "pyspark", "py4j", "sqlalchemy", "yaml"}  # fmt: skip
@@ -18,6 +19,7 @@ _PROGRAM = """
 import atexit, json, sys
 sys.argv[:] = json.loads(sys.argv[1])
 from migrator.cli import cli
+from migrator.cli.docs import docs
 try:
     cli.main()
 finally:
@@ -70,3 +72,14 @@ def test_completion_knows_commands_and_their_texts() -> None:
     assert [item.value for item in found] == ["rehearse", "remap", "repair", "reset"]
     assert all(item.help for item in found)
     assert "--version" in [item.value for item in cli.shell_complete(click.Context(cli), "--")]
+
+
+def test_names_of_documents_and_of_files_to_take_are_completed() -> None:
+    (parameter,) = docs.params[:1]
+    typed = {
+        begun: [one.value for one in parameter.shell_complete(click.Context(docs), begun)]
+        for begun in ("live", "al", "no-such")
+    }
+    assert typed["live"] == ["live-page", "live.schema.json"]
+    assert "alerts.yml" in typed["al"]
+    assert typed["no-such"] == []

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from migrator.cli import cli
 from migrator.cli.status.document import document
+from migrator.cli.status.screen import fitted
 from migrator.cli.status.status import verdict
 from migrator.cli.status.words import lag_in_words, lines, room_in_words
 from migrator.config.project import Settings, load
@@ -22,6 +23,7 @@ from migrator.model.ledger import Ledger
 from migrator.model.observed.observation import Applied, Ended, Lag
 from migrator.model.position import Position
 from migrator.model.retention import Retention
+from migrator.model.table import TableId
 from migrator.wiring.observed import status as observed
 from migrator.wiring.observed.status import SourceNow, Status, lag_of
 from tests.reference import full
@@ -203,3 +205,42 @@ def test_watched_it_goes_on_over_errors_until_it_is_ended(
     documents = [json.loads(line) for line in done.stdout.splitlines()]
     assert [one["standing"] for one in documents] == ["behind", "stopped"]
     assert "the target can't be reached" in done.stderr
+
+
+def crowded(number: int, folder: Path) -> list[str]:
+    """The lines of so many tables, the last of which differs and isn't dumped."""
+    dumps = tuple(
+        replace(full.DUMP, table=TableId("s", f"t{place:03}"), done=True) for place in range(number - 1)
+    )
+    left = replace(full.DUMP, table=TableId("s", "left"), done=False)
+    tables = [replace(COVERED.tables[0], table=f"n{place:03}") for place in range(number - 1)]
+    wrong = replace(WRONG.tables[0], table="wrong")
+    return shown(folder, replace(FULL, dumps=(*dumps, left)), Coverage((*tables, wrong)))
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(80, 24), (40, 24), (200, 60)])
+def test_of_many_tables_the_screen_has_the_verdict_and_what_is_wrong(
+    tmp_path: Path, columns: int, rows: int
+) -> None:
+    text = crowded(500, tmp_path)
+    assert len(text) > 1000
+    seen = fitted(text, columns, rows)
+    assert sum(-(-len(line) // columns) for line in seen) < rows
+    assert seen[1] == "standing   different: rows of wrong differ, by the last verification"
+    assert "warning    capture waits" in seen
+    assert seen[-1] == f"... and {len(text) - len(seen) + 1:,} lines more"
+    if columns >= 80:
+        assert [line.split()[1] for line in seen if line.startswith("dump ")] == ["left:"]
+
+
+def test_all_lines_are_there_where_they_fit(tmp_path: Path) -> None:
+    text = crowded(3, tmp_path)
+    assert fitted(text, 200, len(text) + 1) == text
+    assert len(fitted(text, 200, len(text))) == len(text) - 1
+
+
+def test_of_many_different_tables_three_are_named(tmp_path: Path) -> None:
+    wrong = Coverage(tuple(replace(WRONG.tables[0], table=f"t{place}") for place in range(40)))
+    assert shown(tmp_path, FULL, wrong)[1] == (
+        "standing   different: rows of t0, t1, t2 and 37 more differ, by the last verification"
+    )
