@@ -20,6 +20,7 @@ from migrator.model.observed.hour import (
     Minute,
 )
 from migrator.model.observed.observation import DUMPING, FILLING, LEADER, STREAMING, Counts, Observation
+from migrator.model.retention import Retention
 
 AT_END_S = 15.0
 """A log is read to its end while what isn't captured is no older."""
@@ -63,7 +64,16 @@ def look_of(seen: Observation) -> Look:
         batches=int(sum(number for _, number in work.batches)),
         errors=int(sum(number for _, number in work.errors)),
         standbys=seen.standbys,
+        log_left=_log_left(seen.retention),
     )
+
+
+def _log_left(kept: Retention | None) -> float | None:
+    if kept is None:
+        return None
+    if kept.endangered:
+        return 0.0
+    return None if kept.left_bytes is None or not kept.bound_bytes else kept.left_bytes / kept.bound_bytes
 
 
 def _minutes(hour: Hour, seen: Observation, unbroken: bool) -> tuple[Minute, ...]:

@@ -45,13 +45,17 @@ def _down(server: Server) -> bool:
     return bool(server.problem) and server.since_us > 0
 
 
-def log_almost_lost(seen: Observation, _hour: Hour, bounds: Bounds) -> Iterator[Trouble]:
+def log_almost_lost(seen: Observation, hour: Hour, bounds: Bounds) -> Iterator[Trouble]:
     """Log of the source that isn't captured and that it is about to give up."""
     kept = seen.retention
     if kept is None:
         return
     at_most_s = seen.lag.at_most_s
-    since_us = None if at_most_s is None else seen.at_us - int(at_most_s * 1e6)
+    behind_us = None if at_most_s is None else seen.at_us - int(at_most_s * 1e6)
+    low_us = hour.since(
+        lambda look: (look.log_left or 0.0) < bounds.log_left_share and look.log_left is not None
+    )
+    since_us = min((us for us in (behind_us, low_us) if us is not None), default=None)
     why = kept.endangered
     left, bound = kept.left_bytes, kept.bound_bytes
     if not why and left is not None and bound and left < bounds.log_left_share * bound:
@@ -154,7 +158,8 @@ def network_slow(_seen: Observation, hour: Hour, bounds: Bounds) -> Iterator[Tro
             "NetworkSlow",
             LOOK,
             f"a small question to the {side} takes {sum(answers) / len(answers):,.1f} s",
-            hour.since(lambda look, of=of, bound_s=bound_s: (of(look) or 0.0) > bound_s) or looks[0].at_us,  # type: ignore[misc]
+            hour.since(lambda look, of=of, bound_s=bound_s: (of(look) or 0.0) > bound_s)  # type: ignore[misc]
+            or next(look.at_us for look in looks if (of(look) or 0.0) > bound_s),
             "the run may fall behind; lag is seen later",
             f"look at the way between this machine and the {side}, and at that server's load",
             "pace",

@@ -19,6 +19,10 @@ _QUIET_S = 60.0
 _OUTAGE_LOOKS = 3
 """Looks without an answer: the half minute of the alerts."""
 _OF_THE_MAPPING = ("MappingError", "MappingErrors", "SchemaError", "ReplacedError")
+_STANDS_STILL = "Spark, the mapping or a lock in the target stands still"
+_LOOK_THERE = (
+    "look at Spark's log in the state folder (spark.log), for locks in the target; a restart loses nothing"
+)
 _SHOWN = 3
 _LONG = 300
 
@@ -102,10 +106,10 @@ def nothing_applied(seen: Observation, hour: Hour, bounds: Bounds) -> Iterator[T
     yield Trouble(
         "NothingApplied",
         ACT,
-        "captured changes wait, and no batch is applied: Spark, the mapping or a lock in the target stands still",
+        f"captured changes wait, and no batch is applied: {seen.note or _STANDS_STILL}",
         _behind_since(seen),
         "the backlog fills the disk of the state folder, then the source keeps its log",
-        "look at Spark's log in the state folder (spark.log), and for locks in the target; a restart loses nothing",
+        "mend what it says; the run tries again by itself" if seen.note else _LOOK_THERE,
         "stop-and-restart",
     )
 

@@ -29,6 +29,7 @@ class Look:
         captured, applied, dumped: changes captured, changes applied, dump rows applied.
         batches, errors: target transactions; errors met.
         standbys: processes that stand by.
+        log_left: share of its own bound that the source may yet write before it gives up log that is needed.
     """
 
     at_us: int
@@ -46,6 +47,7 @@ class Look:
     batches: int = 0
     errors: int = 0
     standbys: int | None = None
+    log_left: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 
+import psycopg
 import pytest
 
 from migrator.adapters.sources.binlog.place.undecided import server_mark
@@ -65,6 +67,26 @@ def test_a_slot_is_warned_of_before_it_is_lost(small_log: Database) -> None:
     assert "gives up what it needs after" in next(filter(None, told)), told
     assert "has lost log" in told[-1]
     assert found.end > fresh.end
+
+
+def test_a_transaction_that_holds_the_slot_is_what_is_to_be_ended(small_log: Database) -> None:
+    source = postgres_source(small_log)
+    small_log.execute("CREATE TABLE t (k int PRIMARY KEY)", "ALTER TABLE t REPLICA IDENTITY FULL")
+    catalog = PostgresCatalog(source)
+    catalog.prepare(catalog.tables(["t"]))
+    capture_all = f"SELECT pg_replication_slot_advance('{source.slot}', pg_current_wal_lsn())"
+    small_log.execute(WRITE_8_MIB)
+    late = slot_retention(source, catalog.position).remedy
+    assert "help the migration to catch up" in late, "nothing is captured: the run is what is late"
+    with psycopg.connect(small_log.dsn) as held:
+        held.execute("INSERT INTO t VALUES (1)")
+        small_log.execute(WRITE_8_MIB, "CHECKPOINT", capture_all)
+        remedy = slot_retention(source, catalog.position).remedy
+        assert "end the transaction that has been open there for longest" in remedy
+        (query,) = re.findall("SELECT .* ORDER BY xact_start", remedy)
+        assert [row[0] for row in small_log.query(query)] == [held.info.backend_pid]
+    small_log.execute("CHECKPOINT", capture_all, "CHECKPOINT", capture_all, WRITE_8_MIB)
+    assert slot_retention(source, catalog.position).remedy == late
 
 
 def test_without_a_bound_nothing_is_warned_of(old_pg: Database) -> None:

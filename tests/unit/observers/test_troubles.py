@@ -117,6 +117,34 @@ def test_of_each_it_is_told_since_when(name: str, seen: Observation) -> None:
     assert [one.since_us for one in troubles(seen, hour, BOUNDS) if one.name == name] != [None]
 
 
+def test_log_held_by_a_transaction_of_the_source_is_low_since_it_fell_below_the_bound() -> None:
+    hour, seen = Hour(), WELL
+    for place in range(20):
+        kept = Retention(Position(9, "9"), left_bytes=100 - 5 * place, bound_bytes=100)
+        seen = replace(WELL, at_us=BEGAN_US + place * 10_000_000, retention=kept, lag=Lag(0, 0.0, 0.3, ""))
+        hour = after(hour, seen)
+    (found,) = troubles(seen, hour, BOUNDS)
+    assert (found.name, found.since_us) == ("SourceLogAlmostLost", BEGAN_US + 160_000_000)
+
+
+def test_what_is_tried_again_is_what_stands_still() -> None:
+    seen, hour = next(one for one in TROUBLES if one.name == "NothingApplied").end()
+    note = "target: the target table t can't be seen; trying again"
+    (found,) = troubles(replace(seen, note=note), hour, BOUNDS)
+    assert note in found.what
+    assert "Spark" not in found.what + found.remedy
+
+
+def test_a_network_that_was_slow_is_so_since_the_first_slow_answer() -> None:
+    hour, seen = Hour(), WELL
+    for place in range(40):
+        source = replace(WELL.source, answer_s=2.0 if 30 <= place < 37 else 0.002)
+        seen = replace(WELL, at_us=BEGAN_US + place * 10_000_000, source=source)
+        hour = after(hour, seen)
+    (found,) = troubles(seen, hour, BOUNDS)
+    assert (found.name, found.since_us) == ("NetworkSlow", BEGAN_US + 300_000_000)
+
+
 def erring(counts: Sequence[int], down: Sequence[int]) -> tuple[Observation, Hour]:
     """An hour of looks with so many errors each; at the places of ``down`` the target gives no answer."""
     hour, seen = Hour(), WELL
