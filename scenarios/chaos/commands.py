@@ -13,6 +13,7 @@ from migrator.errors import ConfigError
 from scenarios.chaos import given_rows, play
 from scenarios.chaos import hazards as hazard_names
 from scenarios.chaos.profiles import CHANGES, PROFILES
+from scenarios.chaos.smallest import smaller
 from scenarios.chaos.stage import Old
 from scenarios.chaos.writes import counted
 from scenarios.play.run_result import RunResult
@@ -51,6 +52,7 @@ def run_project(
     clients: int,
     weights: str | None,
     query_log: Path | None,
+    shrink: float = 0,
 ) -> int:
     """Makes the runs that are asked for and writes their report; the exit code. Raises ``MigratorError``."""
     names = [name for one in hazards for name in one.split(",") if name]
@@ -78,6 +80,8 @@ def run_project(
         hazard_names.chosen(order.under, engine)  # names are checked before the first server starts
     budget = minutes if minutes is not None else plan.minutes if plan else None
     results = _results(orders, engine, budget, summary)
+    for line in (line for one in results for line in smaller(one, shrink, _indented)):
+        click.echo(line)
     click.echo()
     click.echo(write(results, out / "report"))
     click.echo(f"report: {out / 'report' / 'report.html'}")
@@ -96,9 +100,13 @@ def _results(
             click.echo(f"{under} on {engine}: {results[-1].reason}")
             continue
         click.echo(f"{under} on {engine}, seed {order.seed} ...")
-        results.append(play.run(order, lambda said: click.echo(f"          {said}")))
+        results.append(play.run(order, _indented))
         click.echo(summary(results[-1]))
     return results
+
+
+def _indented(said: str) -> None:
+    click.echo(f"          {said}")
 
 
 def order_of(

@@ -58,6 +58,14 @@ _OPTIONS = (
         f"  [default: {_of_profiles('minutes')}]",
     ),
     click.option(
+        "--shrink",
+        metavar="MINUTES",
+        default=0,
+        type=click.FloatRange(min=0.0),
+        help="Make each failed run smaller for so many minutes: fewer rows, transactions and columns, printed with"
+        " the line that plays them again.",
+    ),
+    click.option(
         "--changes",
         type=click.IntRange(1),
         help="Row changes of the project's clients in each run."

@@ -11,9 +11,13 @@ from pathlib import Path
 
 from migrator.embedded.java import java_home
 from migrator.embedded.process import scratch_directory
+from migrator.errors import MigratorError
 from migrator.wiring.gates.judge import sides as judged_sides
 from scenarios.chaos import stage as staging
 from scenarios.chaos.hazards import chosen
+from scenarios.chaos.incident import of_run
+from scenarios.chaos.incident.failure import Failure
+from scenarios.chaos.incident.replay import failure_of
 from scenarios.chaos.judge import Facts, judged, looked_at
 from scenarios.chaos.mapped import Mapped
 from scenarios.chaos.query_log import recording as query_logs
@@ -215,6 +219,8 @@ class _Play:
         self._say(
             f"judging: {len(self._snapshots.seen)} snapshots, {len(transactions)} transactions in the log"
         )
+        read = dict.fromkeys(name for target in self._mapped.targets for name in target.sources)
+        start = of_run.rows_of(stage.start, stage.tables, list(read))  # the shadow changes them
         shadow = Shadow(stage.start, stage.tables, transactions)
         try:
             last = self._snapshots.seen[-1:]
@@ -229,6 +235,22 @@ class _Play:
         finally:
             shadow.close()
         findings.counts = self._counts(report)
+        halted = ended.error if ended.ending == HALTS else ""
+        failure = Failure(halted=halted) if halted else failure_of(final)
+        if failure.anything():
+            self._incident(start, failure)
+
+    def _incident(self, start: of_run.Rows, failure: Failure) -> None:
+        """Leaves the failure in the bundle as an incident, which can be made smaller."""
+        stage = self._stage
+        history = of_run.history_of(start, stage.tables, self._log.rows.transactions)
+        try:
+            found = of_run.of_run(
+                copied.wanted(self._order.config), self._source, stage.tables, history, failure
+            )
+            of_run.write(self._folder, found)
+        except MigratorError as error:
+            self._say(f"no incident: {error}")
 
     def _facts(self, ended: Ended, report: WriterReport, differs: list[str]) -> Facts:
         return Facts(

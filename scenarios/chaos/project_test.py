@@ -13,6 +13,7 @@ from scenarios.chaos.addresses import is_address
 from scenarios.chaos.hazards import chosen
 from scenarios.chaos.incident.incident_file import unpacked
 from scenarios.chaos.incident.replay import Replayed, replay
+from scenarios.chaos.smallest import smaller
 from scenarios.chaos.stage import Old
 from scenarios.chaos.writes import counted
 from scenarios.play.run_result import RunResult
@@ -103,13 +104,17 @@ class ProjectTest:
         self._done(self.result)
         return self.result
 
-    def assert_holds(self) -> None:
-        """Passes only if everything was checked and held. Raises ``AssertionError`` with the witnesses."""
+    def assert_holds(self, shrink_minutes: float = 0) -> None:
+        """Passes only if everything was checked and held. Raises ``AssertionError`` with the witnesses.
+
+        Args:
+            shrink_minutes: how long a failed run is made smaller before the test ends; the smallest is in the words.
+        """
         __tracebackhide__ = True
         if self.result is None:
             raise AssertionError("nothing was run: call migration.run() first")
         if self.result.outcome is not Outcome.HOLDS:
-            raise AssertionError(said(self.result))
+            raise AssertionError(said(self.result, shrink_minutes))
 
     def replay(self, file: str | Path) -> Replayed:
         """Replays an incident of ``migrator incident collect`` or ``shrink`` with the project as it is now.
@@ -139,12 +144,16 @@ class ProjectTest:
         return Path(file)
 
 
-def said(result: RunResult) -> str:
-    """A result in words: the verdict with its reason, each check, and where everything is kept."""
+def said(result: RunResult, minutes: float = 0) -> str:
+    """A result in words: the verdict with its reason, each check, and where everything is kept.
+
+    ``minutes``: how long a failed run is made smaller.
+    """
     lines = [f"{result.outcome.value}: {result.reason or result.error}"]
     for check in result.checks:
         lines.append(f"  {check.code} {check.title}: {check.outcome.value} ({check.checked} {check.unit})")
         lines += [f"    {check.reason}"] if check.reason else []
         for case in check.witnesses:
             lines += [f"    {line}" for line in timeline.text(case).rstrip().splitlines()]
+    lines += [f"  {line}" for line in smaller(result, minutes, lambda _: None)]
     return "\n".join([*lines, f"  kept in {result.bundle}"])

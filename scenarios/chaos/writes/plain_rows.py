@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from scenarios.chaos.writes.changes import quoted
 from scenarios.database import Database
 from scenarios.faults.session import query
@@ -24,8 +26,15 @@ def plain_rows(database: Database, table: Table, most: int | None = None) -> lis
     # The statement has no parameters, so that a percent sign is one.
     statement = f"SELECT {chosen} FROM {quoted(table.name)}{order}{limit}".replace("%%", "%")
     found = query(database, statement)
-    return [dict(zip(names, map(_plain, row), strict=True)) for row in found]
+    return [dict(zip(names, map(plain, row), strict=True)) for row in found]
 
 
-def _plain(value: object) -> object:
+def plain(value: object) -> str | bytes | None:
+    """A driver's value as its server takes it back: text, bytes, or None."""
+    if isinstance(value, timedelta):  # a time of MySQL and MariaDB, whose hours go beyond a day
+        whole = abs(value)
+        hours, seconds = divmod(whole.days * 86_400 + whole.seconds, 3600)
+        minutes, seconds = divmod(seconds, 60)
+        sign = "-" if value < timedelta() else ""
+        return f"{sign}{hours:02d}:{minutes:02d}:{seconds:02d}.{whole.microseconds:06d}"
     return value if value is None or isinstance(value, bytes) else str(value)

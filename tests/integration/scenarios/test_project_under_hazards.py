@@ -9,6 +9,10 @@ from pathlib import Path
 import pytest
 
 from scenarios.chaos import play
+from scenarios.chaos.incident.failure import Judgement
+from scenarios.chaos.incident.incident_file import unpacked
+from scenarios.chaos.incident.of_run import NAME
+from scenarios.chaos.incident.replay import replay
 from scenarios.chaos.stage import Old, Stage
 from scenarios.faults.session import execute
 from verify.history.result import Outcome
@@ -81,9 +85,16 @@ def test_rows_that_the_migration_did_not_make_are_found(tmp_path: Path, tamper: 
 
 
 @pytest.mark.slow
-def test_a_fault_of_the_mapping_that_the_sample_does_not_show_is_found(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+def test_a_fault_of_the_mapping_that_the_sample_does_not_show_is_found(tmp_path: Path, kind: str) -> None:
+    """The run that shows it becomes an incident, which shows it again, and not in the repaired project."""
     planted = ('F.coalesce(F.lower("email"), F.lit("unknown"))', 'F.lower("email")')
-    found = play.run(replace(order(tmp_path, "postgresql", planted), under=()))
+    found = play.run(replace(order(tmp_path, kind, planted), under=()))
     assert found.outcome is Outcome.VIOLATED
     assert "expected ending: resumes; found: halts" in found.reason
     assert "email" in found.error
+    incident = unpacked(found.bundle / NAME)
+    again = replay(incident)
+    assert again.judgement is Judgement.REPRODUCED, again.reason
+    mended = replay(incident, project(tmp_path / "mended", kind))
+    assert mended.judgement is Judgement.NOT_REPRODUCED, mended.reason
