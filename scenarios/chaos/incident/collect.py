@@ -28,6 +28,7 @@ from scenarios.chaos.incident import (
 from scenarios.chaos.incident.failure import Expected, Failure
 from scenarios.chaos.incident.from_source import Present
 from scenarios.chaos.incident.from_target import as_json, public
+from scenarios.chaos.incident.halted import last_error
 from scenarios.chaos.incident.history import History, Identity
 from scenarios.chaos.incident.incident_file import MOST_BYTES, Incident, versions
 from scenarios.chaos.incident.structure import Structure
@@ -93,7 +94,7 @@ def collected(config: Path, wish: Wish) -> Incident:
     settings = _settings(config, found)
     targets = _targets(project, found)
     report, seen = _report(project, found)
-    seen = replace(seen, halted=wish.halted) if wish.halted else seen
+    seen = _halted(seen, settings, project, wish, found)
     seen = _expecting(seen, wish, targets)
     kind = project.kind("old")
     kept = event_log.read(_state(project) / "eventlog", kind)
@@ -234,6 +235,18 @@ def _report(project: Wanted, found: _Found) -> tuple[Mapping[str, Any] | None, F
         why = "there is no report" if isinstance(error, FileNotFoundError) else f"{type(error).__name__}"
         found.lacks("verify report", f"{why}: run `migrator verify` first")
         return None, Failure()
+
+
+def _halted(seen: Failure, settings: Settings | None, project: Wanted, wish: Wish, found: _Found) -> Failure:
+    """The failure with the error that is given, or that the last run left behind."""
+    if wish.halted:
+        return replace(seen, halted=wish.halted)
+    try:
+        ended = last_error(settings, _state(project))
+    except MigratorError as error:
+        found.lacks("end of the last run", error)
+        return seen
+    return seen if ended is None else replace(seen, halted=ended.words, error=ended.error)
 
 
 def _present(

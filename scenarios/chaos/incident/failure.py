@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
+from scenarios.chaos.incident.halted import of_rows
+
 _SHOWN = 20
 _TWICE = {"duplicate": "twice"}
 _VALUES_BEGIN = (";", ":", "(", "'", '"', "=")
@@ -86,6 +88,7 @@ class Failure:
         checked: target rows that were compared.
         tables: targets that were compared.
         expected: values that should be there.
+        error: name of the class of the error, where it is known.
     """
 
     wrong: tuple[Wrong, ...] = ()
@@ -94,6 +97,7 @@ class Failure:
     checked: int = 0
     tables: tuple[str, ...] = ()
     expected: tuple[Expected, ...] = ()
+    error: str = ""
 
     def anything(self) -> bool:
         """Tells whether anything is wrong."""
@@ -155,6 +159,11 @@ def judged(recorded: Failure, found: Failure) -> tuple[Judgement, str]:
     if recorded.halted:
         if not found.halted:
             reason = "the run didn't stop"
+            if not of_rows(recorded.error):
+                return (
+                    Judgement.UNKNOWN,
+                    f"{reason}: a {recorded.error} needs more than rows and their changes, which is all of the file",
+                )
             return (Judgement.UNKNOWN, f"{reason}, but rows differ") if found.wrong else (
                 Judgement.NOT_REPRODUCED, reason,
             )  # fmt: skip
@@ -202,6 +211,7 @@ def to_json(failure: Failure) -> dict[str, Any]:
         ],
         "number": failure.number,
         "halted": failure.halted,
+        "error": failure.error,
         "checked": failure.checked,
         "tables": list(failure.tables),
         "expected": [
@@ -223,6 +233,7 @@ def from_json(document: Mapping[str, Any]) -> Failure:
         tuple(
             Expected(one["target"], one["key"], one["column"], one["value"]) for one in document["expected"]
         ),
+        document.get("error", ""),
     )
 
 

@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from migrator.adapters.coordination.local.hints import FileHints
 from migrator.adapters.event_log.files.batch_reader import FileBatchReader
 from migrator.adapters.event_log.files.layout import Layout
 from migrator.adapters.event_log.files.manifest_file import read_manifest
 from migrator.adapters.event_log.files.segment_writer import FileSegmentWriter
 from migrator.errors import ConfigError, MigratorError
+from migrator.model.hint import Hint
+from migrator.model.observed.observation import Ended
 from migrator.model.segment import Manifest
 from scenarios.chaos.incident import event_log, project_files
 from scenarios.chaos.incident.collect import Wish, collected
@@ -169,6 +172,32 @@ def test_what_lacks_is_named_one_by_one(tmp_path: Path) -> None:
     found = collected(project(tmp_path), Wish())
     assert [one["part"] for one in found.facts["missing"]] == ["servers", "verify report", "event log"]
     assert not found.failure.anything()
+
+
+@pytest.mark.parametrize(
+    ("ended", "wished", "halted"),
+    [
+        (
+            Ended(1, "RowRefused", "the target refuses a row; where: thing"),
+            "",
+            "the target refuses a row; where: thing",
+        ),
+        (Ended(1, "RowRefused", "the target refuses a row"), "the mapping fails", "the mapping fails"),
+        (Ended(1, "ConnectionFailed", "the target can't be reached"), "", ""),
+        (Ended(1), "", ""),
+        (None, "", ""),
+    ],
+)
+def test_the_error_of_the_last_run_is_collected(
+    tmp_path: Path, ended: Ended | None, wished: str, halted: str
+) -> None:
+    logged(tmp_path)
+    FileHints(tmp_path / ".migrator").publish(Hint(1, 1, ended=ended))
+    found = collected(project(tmp_path), Wish(halted=wished)).failure
+    assert found.halted == halted
+    assert found.error == ("RowRefused" if halted.startswith("the target") else "")
+    anonymised = collected(project(tmp_path), Wish(halted=wished, anonymise=True)).failure
+    assert (anonymised.halted, anonymised.error) == (halted.partition(";")[0], found.error)
 
 
 def test_where_nothing_is_there_nothing_is_written(tmp_path: Path) -> None:

@@ -143,6 +143,9 @@ GONE = Wrong("person", "missing", (), {"id": "1"})
         (failure(halted="refused; x"), failure(halted="refused; y"), Judgement.REPRODUCED),
         (failure(halted="refused; x"), failure(halted="other; x"), Judgement.UNKNOWN),
         (failure(halted="refused; x"), failure(), Judgement.NOT_REPRODUCED),
+        (replace(failure(halted="x"), error="RowRefused"), failure(), Judgement.NOT_REPRODUCED),
+        (replace(failure(halted="x"), error="SchemaError"), failure(), Judgement.UNKNOWN),
+        (replace(failure(halted="x"), error="SchemaError"), failure(halted="x"), Judgement.REPRODUCED),
     ],
 )
 def test_a_replay_is_judged_by_the_same_table_status_and_column(
