@@ -30,7 +30,7 @@ def listed() -> str:
     for one in found:
         if one.left_out and not any(line.startswith("Not for") for line in lines):
             lines += ["", "Not for projects:"]
-        why = f" ({one.left_out})" if one.left_out else f" [{', '.join(one.scenario.engines)}]"
+        why = f" ({one.left_out})" if one.left_out else f" [{', '.join(one.engines)}]"
         lines.append(f"{one.name:<{width}}  {one.scenario.title}{why}")
     fit = sum(not one.left_out for one in found)
     return "\n".join([*lines, "", f"{fit} hazards fit a project, by the engine of its old side"])

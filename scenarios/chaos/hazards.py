@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
+from typing import get_args
 
 from migrator.errors import ConfigError
 from scenarios.chaos.profiles import PROFILES
@@ -18,6 +19,8 @@ from scenarios.toml_text import merged
 _LONGEST = 120
 _OWN_STATEMENTS = ("sql", "statement", "table", "tables", "key", "statements")
 """Options of faults that name tables of one workload."""
+_OF_PROCESSES = ("stop_continue",)
+"""Faults of the pipeline's own processes, wherever they are then."""
 _OWN_ROWS = ("savepoint", "prepare", "rogue_write", "repair", "deadlock")
 
 
@@ -37,6 +40,21 @@ class Hazard:
     def name(self) -> str:
         """The plain name."""
         return self.scenario.name
+
+    @property
+    def engines(self) -> tuple[Engine, ...]:
+        """The engines of an old side with which it can be: every one where nothing of the old side is touched."""
+        faults = self.scenario.faults
+        apart = faults and all(
+            fault.do in _OF_PROCESSES or fault.options.get("side") == "target" for fault in faults
+        )
+        return get_args(Engine) if apart else self.scenario.engines
+
+    def placed(self, engine: str) -> Scenario:
+        """The scenario for an old side of that engine; settings of another engine's server are left out."""
+        if engine in self.scenario.engines:
+            return self.scenario
+        return replace(self.scenario, server={})
 
 
 @cache
@@ -60,7 +78,7 @@ def chosen(names: Sequence[str], engine: str) -> Scenario:
                 where=name,
                 remedy=f"name some of: {', '.join(one.name for one in known.values() if not one.left_out)}",
             )
-        why = known[name].left_out or _engine(known[name].scenario, engine)
+        why = known[name].left_out or _engine(known[name], engine)
         if why:
             raise ConfigError(
                 f"the hazard {name} can't be placed in this project",
@@ -68,7 +86,8 @@ def chosen(names: Sequence[str], engine: str) -> Scenario:
                 cause=why,
                 remedy="leave it out; `migrator scenario run --hazard list` names those that can",
             )
-        other = next((one for one in found if _collide(one, known[name].scenario)), None)
+        placed = known[name].placed(engine)
+        other = next((one for one in found if _collide(one, placed)), None)
         if other is not None:
             raise ConfigError(
                 "two hazards can't be in one run",
@@ -76,7 +95,7 @@ def chosen(names: Sequence[str], engine: str) -> Scenario:
                 cause="they set the same option of the project or of the server, or wait for the same moment",
                 remedy="run them one after the other",
             )
-        found.append(known[name].scenario)
+        found.append(placed)
     return _together(found)
 
 
@@ -90,7 +109,7 @@ def profile(name: str, engine: str, seed: int = 1) -> list[list[str]]:
         one
         for one in hazards()
         if not one.left_out
-        and not _engine(one.scenario, engine)
+        and not _engine(one, engine)
         and (plan.hazards is None or one.name in plan.hazards)
     ]
     runs: list[list[Scenario]] = []
@@ -99,14 +118,14 @@ def profile(name: str, engine: str, seed: int = 1) -> list[list[str]]:
             (
                 run
                 for run in runs
-                if len(run) < plan.together and not any(_collide(other, one.scenario) for other in run)
+                if len(run) < plan.together and not any(_collide(other, one.placed(engine)) for other in run)
             ),
             None,
         )
         if room is None:
-            runs.append([one.scenario])
+            runs.append([one.placed(engine)])
         else:
-            room.append(one.scenario)
+            room.append(one.placed(engine))
     together = [[one.name for one in run] for run in runs]
     found = [[], *([one.name] for one in able), *together] if plan.alone else together
     first = (seed - 1) % max(len(found), 1)
@@ -166,8 +185,8 @@ def _left_out(scenario: Scenario) -> str:
     return "it needs logins with passwords" if any(one.do == "rotate_password" for one in faults) else ""
 
 
-def _engine(scenario: Scenario, engine: str) -> str:
-    able: tuple[Engine, ...] = scenario.engines
+def _engine(hazard: Hazard, engine: str) -> str:
+    able: tuple[str, ...] = hazard.engines
     return "" if engine in able else f"it is for {', '.join(able)}, and the source is {engine}"
 
 
