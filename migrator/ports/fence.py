@@ -52,6 +52,13 @@ class Fence(Protocol):
         Ours aren't among them.
         """
 
+    def in_the_way(self, plan: FencePlan) -> tuple[OpenTransaction, ...]:
+        """Returns the open transactions that keep the fence from being raised, each with its beginning.
+
+        Ours aren't among them; nor are those of which the server doesn't tell that they are on the plan's tables.
+        Empty for kinds that wait for nobody.
+        """
+
     def end(self, transactions: Sequence[OpenTransaction]) -> None:
         """Ends these, by their ids: sessions are ended, prepared transactions are rolled back."""
 

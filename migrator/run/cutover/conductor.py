@@ -205,10 +205,12 @@ class Conductor:
     # -- steps: each tells whether it is done, and may be taken again
 
     def _fence(self, record: Record) -> bool:
+        fence, plan = self.both.fences[record.open_side], record.plan.fence(record.open_side)
+        if record.plan.end_transactions:
+            # Where a fence waits for them it never comes up for those that wait for their users.
+            fence.end(self._under_way.lasting(fence.in_the_way(plan), record.plan.grace_s))
         try:
-            self.both.fences[record.open_side].raise_fence(
-                record.plan.fence(record.open_side), min(self._left_s(record), _AT_ONCE_S), self.epoch
-            )
+            fence.raise_fence(plan, min(self._left_s(record), _AT_ONCE_S), self.epoch)
         except CutoverError as error:
             if not error.retryable:
                 raise

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
+from migrator.model.cutover.fence import OpenTransaction
 from migrator.model.cutover.record import Phase
 from migrator.model.position import Position
 
@@ -21,6 +22,7 @@ class Underway:
         equal: the segment up to which the step has found everything equal; None where it compared nothing.
         hook_failed: how the hook failed that an undo has called; empty: it didn't.
         pointed_back: whether an undo has called it.
+        seen: when transactions that are in the way were seen first, by session and beginning.
     """
 
     phase: Phase = Phase.IDLE
@@ -30,6 +32,13 @@ class Underway:
     equal: int | None = None
     hook_failed: str = ""
     pointed_back: bool = False
+    seen: dict[tuple[str, str], float] = field(default_factory=dict)
+
+    def lasting(self, found: Sequence[OpenTransaction], limit_s: float) -> list[OpenTransaction]:
+        """Returns those that were found for longer than that, look by look."""
+        now = time.monotonic()
+        self.seen = {key: self.seen.get(key, now) for key in ((one.id, one.since) for one in found)}
+        return [one for one in found if now - self.seen[one.id, one.since] > limit_s]
 
 
 @dataclass(slots=True)

@@ -76,8 +76,8 @@ CUTOVER = (
         _MACHINE,
         (
             "the fence is asked for, not raised",
-            "            self.both.fences[record.open_side].raise_fence(\n                record.plan.fence(record.open_side), min(self._left_s(record), _AT_ONCE_S), self.epoch\n            )",
-            "            min(self._left_s(record), _AT_ONCE_S)",
+            "            fence.raise_fence(plan, min(self._left_s(record), _AT_ONCE_S), self.epoch)\n",
+            "            min(self._left_s(record), _AT_ONCE_S)\n",
         ),
         (
             "open transactions are ignored",

@@ -8,8 +8,8 @@ import pytest
 
 from migrator.embedded.process import scratch_directory
 from migrator.errors import CutoverError
-from migrator.model.cutover.fence import FenceKind
-from tests.contract.fences.fence_under_test import LONG_S, down, plan_of, run
+from migrator.model.cutover.fence import FenceKind, Standing
+from tests.contract.fences.fence_under_test import LONG_S, down, plan_of, rows_of, run
 from tests.integration.fences.mysql_place import MysqlPlace
 from tests.servers import Database, MariaDBServer, embedded_mysql, fresh_database, unpacked_mysql
 
@@ -45,4 +45,28 @@ def test_late_writers_are_named_and_so_is_who_holds_a_table(place: MysqlPlace) -
             run(holder, f"DELETE FROM {place.table(1)}")
     late = fence.late(plan)
     assert (late.count, late.by_login) == (2, ((place.app, 2),))
+    down(place, plan)
+
+
+def test_whoever_keeps_the_fence_from_coming_up_is_named_with_a_beginning_and_ended(
+    place: MysqlPlace,
+) -> None:
+    plan, fence, before = plan_of(place, FenceKind.TRIGGERS), place.fence(), rows_of(place, 1)
+    sleeper, elsewhere, ours = place.connect(place.app), place.connect(place.app), place.connect(place.ours)
+    run(sleeper, "BEGIN")
+    run(sleeper, f"UPDATE {place.table(1)} SET amount = 9 WHERE id = 1")
+    run(ours, "BEGIN")
+    run(ours, f"UPDATE {place.table(1)} SET amount = 9 WHERE id = 2")
+    run(elsewhere, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
+    with pytest.raises(CutoverError, match="waited for in vain"):
+        fence.raise_fence(plan, 0.5)
+    found = fence.in_the_way(plan)
+    assert [(one.login, bool(one.since), one.prepared) for one in found] == [(place.app, True, False)]
+    assert fence.in_the_way(plan) == found, "the same one is known again"
+    fence.end(found)
+    run(ours, "ROLLBACK")
+    assert fence.raise_fence(plan, LONG_S).standing is Standing.UP
+    assert fence.in_the_way(plan) == ()
+    assert rows_of(place, 1) == before, "what it wrote is rolled back"
+    run(elsewhere, "COMMIT")
     down(place, plan)

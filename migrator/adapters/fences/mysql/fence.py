@@ -11,7 +11,7 @@ from migrator.adapters.fences.mysql.counting import CountedErrors, Counting
 from migrator.adapters.fences.mysql.read_only import ReadOnly
 from migrator.adapters.fences.mysql.session import MysqlFenceSession, Words
 from migrator.adapters.fences.mysql.survey import survey
-from migrator.adapters.fences.mysql.transactions import prepared, running
+from migrator.adapters.fences.mysql.transactions import on_tables, prepared, running
 from migrator.adapters.fences.mysql.triggers import Triggers
 from migrator.adapters.fences.shared.kept_fence import KeptFence, Side
 from migrator.adapters.fences.shared.notes import Notes
@@ -116,6 +116,9 @@ class MysqlFence(KeptFence[MysqlFenceSession]):
             # A trigger is made when nobody has the table, and a read-only server refuses their COMMIT.
             return waiting
         return [*running(session, plan.login, self._kept.up_at(session), changed=True), *waiting]
+
+    def _in_the_way(self, session: MysqlFenceSession, plan: FencePlan) -> Sequence[OpenTransaction]:
+        return [one for one in on_tables(session, plan.tables) if one.login != plan.login]
 
     def _end(self, session: MysqlFenceSession, one: OpenTransaction) -> None:
         if one.prepared:

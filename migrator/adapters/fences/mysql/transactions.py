@@ -16,9 +16,11 @@ _RUNNING = (
     " WHERE p.ID <> CONNECTION_ID()"
 )
 _OF_TABLES = (
-    "SELECT CAST(p.ID AS CHAR), p.USER, '', LEFT(COALESCE(p.INFO, p.COMMAND), 200)"
+    "SELECT DISTINCT CAST(p.ID AS CHAR), p.USER, COALESCE(CAST(x.trx_started AS CHAR), ''),"
+    " LEFT(COALESCE(p.INFO, p.COMMAND), 200)"
     " FROM performance_schema.metadata_locks m JOIN performance_schema.threads t ON t.THREAD_ID = m.OWNER_THREAD_ID"
-    " JOIN information_schema.PROCESSLIST p ON p.ID = t.PROCESSLIST_ID WHERE m.OBJECT_TYPE = 'TABLE'"
+    " JOIN information_schema.PROCESSLIST p ON p.ID = t.PROCESSLIST_ID"
+    " LEFT JOIN information_schema.INNODB_TRX x ON x.trx_mysql_thread_id = p.ID WHERE m.OBJECT_TYPE = 'TABLE'"
     " AND m.LOCK_STATUS = 'GRANTED' AND p.ID <> CONNECTION_ID() AND (m.OBJECT_SCHEMA, m.OBJECT_NAME) IN ({places})"
 )
 _METADATA = (
@@ -29,12 +31,17 @@ _METADATA = (
 
 def holding(session: MysqlFenceSession, tables: Sequence[TableId]) -> list[OpenTransaction]:
     """The transactions that hold these tables, as far as the server tells; else whoever is in a transaction."""
-    found: list[OpenTransaction] = []
-    if session.rows(_METADATA)[0][0]:
-        places = ", ".join(["(%s, %s)"] * len(tables))
-        names = [name for table in tables for name in (table.schema, table.name)]
-        found = [OpenTransaction(*row) for row in session.rows(_OF_TABLES.format(places=places), names)]
-    return found or [*running(session), *prepared(session)]
+    return on_tables(session, tables) or [*running(session), *prepared(session)]
+
+
+def on_tables(session: MysqlFenceSession, tables: Sequence[TableId]) -> list[OpenTransaction]:
+    """The transactions of sessions that hold these tables; none where the server doesn't tell, as without
+    performance_schema."""
+    if not session.rows(_METADATA)[0][0]:
+        return []
+    places = ", ".join(["(%s, %s)"] * len(tables))
+    names = [name for table in tables for name in (table.schema, table.name)]
+    return [OpenTransaction(*row) for row in session.rows(_OF_TABLES.format(places=places), names)]
 
 
 def running(

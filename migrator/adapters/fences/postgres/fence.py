@@ -85,6 +85,9 @@ class PostgresFence(KeptFence[PostgresFenceSession]):
     def _open_transactions(self, session: PostgresFenceSession, plan: FencePlan) -> Sequence[OpenTransaction]:
         return at_work(session, plan.tables, but=plan.login, until=self._kept.up_at(session))
 
+    def _in_the_way(self, session: PostgresFenceSession, plan: FencePlan) -> Sequence[OpenTransaction]:
+        return at_work(session, plan.tables, but=plan.login)
+
     def _end(self, session: PostgresFenceSession, one: OpenTransaction) -> None:
         if one.prepared:
             # ROLLBACK PREPARED can't stand in a transaction, nor can its name be a value.

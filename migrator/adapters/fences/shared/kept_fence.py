@@ -139,6 +139,13 @@ class KeptFence(ABC, Generic[S]):
         with self._session() as session:
             return tuple(self._open_transactions(session, plan))
 
+    def in_the_way(self, plan: FencePlan) -> tuple[OpenTransaction, ...]:
+        """Returns those that keep the fence from being raised (see ``ports.fence``)."""
+        if plan.kind is not FenceKind.TRIGGERS:
+            return ()
+        with self._session() as session:
+            return tuple(one for one in self._in_the_way(session, plan) if one.since)
+
     def end(self, transactions: Sequence[OpenTransaction]) -> None:
         """Ends these."""
         with self._session() as session:
@@ -312,6 +319,10 @@ class KeptFence(ABC, Generic[S]):
 
     @abstractmethod
     def _open_transactions(self, session: S, plan: FencePlan) -> Sequence[OpenTransaction]: ...
+
+    @abstractmethod
+    def _in_the_way(self, session: S, plan: FencePlan) -> Sequence[OpenTransaction]:
+        """Returns who keeps a trigger from being made; without a beginning where none is known."""
 
     @abstractmethod
     def _end(self, session: S, one: OpenTransaction) -> None: ...

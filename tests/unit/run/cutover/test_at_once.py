@@ -9,7 +9,9 @@ import pytest
 
 from migrator.core import cutover as rules
 from migrator.errors import ConnectionFailed, CutoverError
+from migrator.model.cutover.fence import OpenTransaction
 from migrator.model.cutover.record import SWITCH, UNDONE, Phase, Side, Wanted
+from migrator.run.cutover import memory
 from migrator.run.cutover.conductor import Conductor
 from migrator.run.cutover.memory import Watch
 from tests.unit.run.cutover.test_conductor import ask, begun, conducted, nothing_is_lost, record
@@ -154,3 +156,37 @@ def test_an_abort_says_what_is_under_way() -> None:
     with pytest.raises(CutoverError) as refused:
         ask(world, Wanted.ABORT)
     assert refused.value.cause == "it opens the other side already"
+
+
+def test_a_transaction_in_the_way_of_the_fence_is_ended_where_the_plan_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A fence of triggers waits for it, so the step that ends open transactions would never come."""
+    now = [100.0]
+    monkeypatch.setattr("migrator.run.cutover.memory.time.monotonic", lambda: now[0])
+    for ends in (True, False):
+        world, leader = at(Phase.FENCING, end_transactions=ends, grace_s=5.0, pause_s=30.0)
+        world.sides[Side.OLD].held = True
+        for _ in range(2):
+            leader.look()
+            now[0] += 5.0
+        assert world.sides[Side.OLD].held, "it is waited for as long as the plan says"
+        now[0] += 0.1
+        leader.look()
+        leader.look()
+        assert world.sides[Side.OLD].held is not ends
+        assert (record(world).phase is Phase.FENCING) is not ends
+
+
+def test_whoever_begins_anew_is_in_nobodys_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("migrator.run.cutover.memory.time.monotonic", lambda: now[0])
+    seen = memory.Underway()
+    sleeper = OpenTransaction("7", "app", "noon", "sleeps")
+    for minute in range(3):
+        busy = OpenTransaction("8", "app", f"minute {minute}", "works")
+        found = seen.lasting((sleeper, busy), 5.0)
+        assert found == ([sleeper] if minute else [])
+        now[0] += 60.0
+    assert seen.lasting((), 5.0) == []
+    assert seen.lasting((sleeper,), 5.0) == [], "it was away"

@@ -118,9 +118,15 @@ class SideInMemory:
             self.commit(self.pending.pop(0))
         return found
 
+    def in_the_way(self, plan: FencePlan) -> tuple[OpenTransaction, ...]:
+        """Whoever holds it, in one transaction."""
+        return (OpenTransaction("7", "app", "noon", "sleeps"),) if self.held else ()
+
     def end(self, transactions: Sequence[OpenTransaction]) -> None:
         """They are rolled back."""
-        self.pending.clear()
+        if transactions:
+            self.held = False
+            self.pending.clear()
 
     def late(self, plan: FencePlan) -> LateWriters:
         """Nobody asks."""
