@@ -62,8 +62,8 @@ class TableSchema:
         needed: names of the columns that a mapping reads, or by which it links rows; None where all of them count.
             What becomes of any other column stops nobody. No part of the structure: two schemas that differ in it
             only are equal.
-        order: all that decides how the texts of each key column sort, beside its type, where the server says so: a
-            name of a collation may mean another one by now. No part of the structure either.
+        order: all that decides how the values of each key column sort, beside its type, where the server says so:
+            the name of a collation or enum may mean another one by now. No part of the structure either.
     """
 
     id: TableId

@@ -48,7 +48,8 @@ SELECT a.attnum::int4, a.attname::text, a.atttypid::int8, a.atttypmod::int4,
             THEN '::' || pg_catalog.format_type(i.oid, NULL) ELSE '' END,
        CASE WHEN EXISTS (SELECT FROM pg_catalog.pg_index x
                          WHERE x.indrelid = a.attrelid AND x.indisunique AND a.attnum = ANY(x.indkey))
-            THEN coalesce({ORDER_OF}, '') ELSE '' END
+            THEN pg_catalog.concat_ws(' ', {ORDER_OF},
+                                      CASE WHEN t.typtype <> 'b' THEN 'by type ' || t.oid END) ELSE '' END
 FROM pg_catalog.pg_attribute a
 JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
 JOIN pg_catalog.pg_proc f ON f.oid = t.typoutput
