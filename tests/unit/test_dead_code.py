@@ -26,6 +26,7 @@ OTHERS_CALL_IT = {
     ),
     "prometheus_client": ("describe",),
     "Python, of a module": ("__getattr__", "__dir__"),
+    "http.client": ("response_class",),
     "urllib": ("redirect_request", "http_open", "https_open"),
     "pymysql": ("_read_query_result", "_read_load_local_packet", "unbuffered_active", "first_packet"),
     "psycopg": ("itersize", "nonblocking", "isolation_level"),

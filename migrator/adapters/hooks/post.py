@@ -14,6 +14,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from migrator.connections.final_answer import FinalResponse
+
 
 def posted(url: str, body: bytes, headers: Mapping[str, str], limit_s: float, characters: int) -> str:
     """Sends a POST; returns why it failed, in words, and an empty text where the answer's status is 2xx.
@@ -83,6 +85,7 @@ class _Connections:
     def of(self, kind: type[http.client.HTTPConnection], *place: Any, **options: Any) -> Any:
         """Makes one, and remembers it."""
         connection = kind(*place, **options)
+        connection.response_class = FinalResponse
         self._every.append(connection)
         return connection
 

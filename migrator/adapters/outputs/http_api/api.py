@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from migrator.adapters.outputs.http_api.refusal import Answer, Request, judged, stopped, too_long
+from migrator.connections.final_answer import FinalResponse
 
 _FIRST_S, _LONGEST_S = 0.5, 30.0
 _MOST_BYTES = 64 << 10
@@ -132,6 +133,7 @@ class Api:
     ) -> Answer:
         parts = urlsplit(self._endpoint.url)
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        connection.response_class = FinalResponse
         connection.request("POST", path, body, {**self._endpoint.headers, **headers})
         response = connection.getresponse()
         said = response.read(_MOST_BYTES)
