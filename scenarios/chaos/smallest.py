@@ -40,7 +40,7 @@ def smaller(
             "no smaller run is known: without the hazards, and at another pace, the failure doesn't come back"
         ]
     write(result.bundle, found, SMALL)
-    lines = list(told(found))
+    lines = list(in_words(found))
     more = [f"... {len(lines) - _LINES} lines more"] if len(lines) > _LINES else []
     return [
         f"the smallest run that fails, of {len(found.structure.tables)} tables:",
@@ -50,7 +50,7 @@ def smaller(
     ]
 
 
-def told(incident: Incident) -> Iterator[str]:
+def in_words(incident: Incident) -> Iterator[str]:
     """The rows of the start, then each transaction, a line for each row change."""
     for table, rows in incident.history.start.items():
         for row in rows:

@@ -1,15 +1,20 @@
-"""``migrator incident``: collect, replay, shrink, add."""
+"""``migrator incident``: collect, anonymise, replay, shrink, add."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from migrator.cli.options import config_option
 from migrator.errors import ConfigError
+
+if TYPE_CHECKING:
+    from scenarios.chaos.incident.history import History
 
 _KEYS = re.compile(r"(?P<table>[^:]+):(?P<key>.+)", re.DOTALL)
 _EXPECTED = re.compile(r"(?P<target>[^:]+):(?P<key>[^:]+):(?P<column>[^=:]+)=(?P<value>.*)", re.DOTALL)
@@ -17,6 +22,26 @@ _LSN = re.compile(r"([0-9A-Fa-f]+)/([0-9A-Fa-f]+)")
 _MOST_ROWS = 5_000
 _FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
 _OUT = click.Path(path_type=Path, dir_okay=False)
+
+
+def _treatments(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options that say how columns are anonymised."""
+    for option in (
+        click.option(
+            "--treat",
+            multiple=True,
+            metavar="TABLE.COLUMN=KIND",
+            help="Treat a column as key, text, number, date, time, bytes, json, uuid, blank, keep. May be repeated.",
+        ),
+        click.option(
+            "--keep",
+            multiple=True,
+            metavar="TABLE.COLUMN",
+            help="Leave a column as it is where others are anonymised. May be repeated.",
+        ),
+    ):
+        command = option(command)
+    return command
 
 
 @click.group()
@@ -53,18 +78,7 @@ def incident() -> None:
     help="Rows of the old side at most.",
 )
 @click.option("--anonymise", is_flag=True, help="Replace all values by pseudonyms of the same form.")
-@click.option(
-    "--keep",
-    multiple=True,
-    metavar="TABLE.COLUMN",
-    help="With --anonymise: leave a column as it is. May be repeated.",
-)
-@click.option(
-    "--treat",
-    multiple=True,
-    metavar="TABLE.COLUMN=KIND",
-    help="With --anonymise: key, text, number, date, time, bytes, json, uuid, blank or keep. May be repeated.",
-)
+@_treatments
 @click.option("-o", "--output", required=True, type=_OUT, help="The file to write.")
 def collect(
     config: Path,
@@ -103,18 +117,8 @@ def collect(
     for line in found.failure.lines():
         click.echo(f"failure: {line}")
     if anonymise:
-        for one in found.facts["treatments"]:
-            click.echo(f"{one['column']}: {one['treatment']} ({one['why']})")
-        for place, values in found.facts["kept"].items():
-            click.echo(f"kept: {len(values)} value(s) of {place}")
-        for place, number in found.facts["no_room"].items():
-            click.echo(
-                f"no room for others: {number} value(s) of {place} have themselves or another row's as pseudonym"
-            )
-    rows = sum(map(len, found.history.start.values()))
-    click.echo(
-        f"{output}: {rows} rows, {len(found.history.transactions)} transactions, {output.stat().st_size:,} bytes"
-    )
+        _say_treatments(found.facts)
+    _say_size(output, found.history)
 
 
 @incident.command()
@@ -158,11 +162,24 @@ def shrink(file: Path, output: Path, minutes: float) -> int:
         click.echo("unknown: the failure isn't reproduced, so nothing can be taken out")
         return 3
     _write(output, packed(found))
-    rows = sum(map(len, found.history.start.values()))
-    click.echo(
-        f"{output}: {rows} rows, {len(found.history.transactions)} transactions, {output.stat().st_size:,} bytes"
-    )
+    _say_size(output, found.history)
     return 0
+
+
+@incident.command()
+@click.argument("file", type=_FILE)
+@_treatments
+@click.option("-o", "--output", required=True, type=_OUT, help="The file to write.")
+def anonymise(file: Path, keep: tuple[str, ...], treat: tuple[str, ...], output: Path) -> None:
+    """Replace all values of a file by pseudonyms of the same form; `collect --anonymise` does so at once."""
+    from scenarios.chaos.incident.anonymised import anonymised
+    from scenarios.chaos.incident.incident_file import packed, unpacked
+    from scenarios.chaos.incident.pseudonyms.treatment import wishes
+
+    found = anonymised(unpacked(file), wishes(keep, treat))
+    _write(output, packed(found))
+    _say_treatments(found.facts)
+    _say_size(output, found.history)
 
 
 @incident.command()
@@ -181,6 +198,24 @@ def add(file: Path, folder: Path, name: str) -> None:
 
     test, copy = added(file, folder, name)
     click.echo(f"wrote {test} and {copy}; run it with `pytest {test}`")
+
+
+def _say_treatments(facts: Mapping[str, Any]) -> None:
+    for one in facts["treatments"]:
+        click.echo(f"{one['column']}: {one['treatment']} ({one['why']})")
+    for place, values in facts["kept"].items():
+        click.echo(f"kept: {len(values)} value(s) of {place}")
+    for place, number in facts["no_room"].items():
+        click.echo(
+            f"no room for others: {number} value(s) of {place} have themselves or another row's as pseudonym"
+        )
+
+
+def _say_size(output: Path, history: History) -> None:
+    rows = sum(map(len, history.start.values()))
+    click.echo(
+        f"{output}: {rows} rows, {len(history.transactions)} transactions, {output.stat().st_size:,} bytes"
+    )
 
 
 def _row(text: str) -> tuple[str, tuple[str, ...]]:

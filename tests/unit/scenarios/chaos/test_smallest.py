@@ -12,7 +12,7 @@ from scenarios.chaos.incident.history import Change, Transaction
 from scenarios.chaos.incident.incident_file import Incident, unpacked
 from scenarios.chaos.incident.of_run import history_of, write
 from scenarios.chaos.incident.shrink import shrunk
-from scenarios.chaos.smallest import SMALL, smaller, told
+from scenarios.chaos.smallest import SMALL, in_words, smaller
 from scenarios.chaos.writes.plain_rows import plain
 from scenarios.play.run_result import RunResult
 from scenarios.recording.whole_rows import Committed, RowChange
@@ -73,7 +73,7 @@ def test_each_kind_of_change_is_told() -> None:
         Change("customer", None, customer(1, "x" * 99)),
     )
     history = replace(LARGE.history, start={}, transactions=(Transaction(9, changes),))
-    lines = [*told(replace(LARGE, history=history))]
+    lines = [*in_words(replace(LARGE, history=history))]
     assert lines[0] == "transaction 1: update orders code 'a' to customer '2'"
     assert lines[1] == "transaction 1: delete orders code 'a'"
     assert lines[2] == "transaction 1: truncate customer"
