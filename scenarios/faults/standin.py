@@ -23,10 +23,10 @@ class StandIn:
     """``migrator run`` from a copy of the project, with a state folder of its own.
 
     Attributes:
-        timeout_s: how long to wait for it (it starts a Spark session first).
+        timeout_s: how long to wait for it. It starts a Spark session first, which takes minutes on a busy machine.
     """
 
-    timeout_s = 120.0
+    timeout_s = 300.0
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
