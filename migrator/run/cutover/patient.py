@@ -6,6 +6,7 @@ it asks, it writes a version of the record that a newer one refuses, or it moves
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
@@ -82,6 +83,7 @@ class PatientSide:
 
     def __init__(self, side: Side, behind: CutoverSide, silent_s: float = SILENT_S):
         self._name, self._behind, self._silent_s = f"the {side} side of the cut-over", behind, silent_s
+        self._alone = {name: threading.Lock() for name in ("compare", "structure", "number")}
 
     def position(self) -> Position:
         """See the port."""
@@ -97,15 +99,35 @@ class PatientSide:
 
     def compare(self, since: int, effort: Effort) -> int:
         """See the port."""
-        return self._called(lambda: self._behind.compare(since, effort), effort.limit_s + _SLOW_S)
+        return self._one("compare", lambda: self._behind.compare(since, effort), effort.limit_s + _SLOW_S)
 
     def structure(self) -> Mapping[str, str]:
         """See the port."""
-        return self._called(self._behind.structure, max(self._silent_s, _SLOW_S))
+        return self._one("structure", self._behind.structure, max(self._silent_s, _SLOW_S))
 
     def number(self) -> None:
         """See the port."""
-        self._called(self._behind.number, max(self._silent_s, _SLOW_S))
+        self._one("number", self._behind.number, max(self._silent_s, _SLOW_S))
+
+    def _one(self, name: str, call: Callable[[], _Result], limit_s: float) -> _Result:
+        """Makes a call that may take time. One that was left behind is waited for: the next ones beside it would make
+        each other slower, and none would come to its end in time."""
+
+        def in_turn() -> _Result:
+            if not self._alone[name].acquire(timeout=limit_s):
+                raise ConnectionFailed(
+                    "a database doesn't answer",
+                    where=self._name,
+                    cause=f"a former {name} is still under way",
+                    remedy="see what the server is busy with",
+                    retryable=True,
+                )
+            try:
+                return call()
+            finally:
+                self._alone[name].release()
+
+        return self._called(in_turn, limit_s)
 
     def _called(self, call: Callable[[], _Result], limit_s: float) -> _Result:
         return answered(call, limit_s, self._name)
