@@ -182,6 +182,20 @@ def undone(record: Record, hook_failed: str = "") -> Record:
     )
 
 
+def accepted(record: Record | None, plan: CutoverPlan) -> Record:
+    """Returns the record of a plan that is accepted now. Raises as ``may_accept`` does.
+
+    Behind a plan that was given up its counts go on: a switch's key names a call of the hook for ever, and whoever
+    writes late writes an older version.
+    """
+    may_accept(record, plan)
+    if record is None:
+        return Record(plan)
+    if record.phase is Phase.FINISHED:
+        return Record(plan, number=record.number + 1, turn=record.turn, reads_turn=record.reads_turn)
+    return record.changed(plan=plan)
+
+
 def may_accept(record: Record | None, plan: CutoverPlan) -> None:
     """Raises ``CutoverError`` where a plan can't take the place of what is there."""
     if record is None or (record.phase is Phase.FINISHED and record.open_side is Side.OLD):

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from migrator.connections.refusing import remedy_of
 from migrator.errors import ConnectionFailed, CutoverError, FencedError, TargetError
@@ -47,17 +47,33 @@ class Copy:
             session.commit()
         return None if found is None else record_from_json(json.loads(found))
 
-    def make(self, record: Record) -> None:
-        """Makes the table, and the row of a plan that was accepted."""
+    def make(self, record: Record, *, follows: bool) -> bool:
+        """Makes the table, and the row of a plan that was accepted; tells whether it did.
+
+        Args:
+            record: of the plan; its number is 1 where there was none before.
+            follows: whether only the version just before, or no row, may be replaced.
+        """
         upgrade_cutover(self._engine)
         table = self._dialect.cutover
-        columns = "(migration, number, epoch, document)"
         with self._session() as session:
-            gone = f"DELETE FROM {table} WHERE migration = :migration"
-            session.execute(text(gone), {"migration": self._migration})
-            insert = f"INSERT INTO {table} {columns} VALUES (:migration, :number, 0, :document)"
-            session.execute(text(insert), self._values(record))
+            if record.number == 1 and not follows:  # what is left here of a record that is gone across
+                session.execute(
+                    text(f"DELETE FROM {table} WHERE migration = :migration"), self._values(record)
+                )
+                session.commit()
+        if self.write(record, None, follows=follows):
+            return True
+        columns = "(migration, number, epoch, document)"
+        insert = f"INSERT INTO {table} {columns} VALUES (:migration, :number, 0, :document)"
+        with self._session() as session:
+            try:
+                session.execute(text(insert), self._values(record))
+            except IntegrityError:
+                session.rollback()
+                return False
             session.commit()
+        return True
 
     def write(self, record: Record, epoch: int | None, *, follows: bool) -> bool:
         """Replaces an older version; tells whether it did.
@@ -136,9 +152,13 @@ class Book:
         return self._old.read()
 
     def make(self, record: Record) -> None:
-        """Puts the record of an accepted plan on both sides, the old one last: from then on it holds."""
-        self._new.make(record)
-        self._old.make(record)
+        """Puts the record of an accepted plan on both sides, the old one last: from then on it holds.
+
+        Raises ``CutoverError``, retryable, where another plan was accepted meanwhile: that one stays.
+        """
+        self._new.make(record, follows=False)
+        if not self._old.make(record, follows=True):
+            raise changed_meanwhile()
 
     def write(self, record: Record, epoch: int) -> None:
         """See the port."""

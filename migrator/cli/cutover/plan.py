@@ -20,7 +20,7 @@ from migrator.config.way_back import way_back
 from migrator.core import cutover as rules
 from migrator.model.codecs.cutover_codec import plan_to_json
 from migrator.model.cutover.fence import FencePlan, Writer
-from migrator.model.cutover.record import CutoverPlan, Phase, Record, Side, Verify
+from migrator.model.cutover.record import CutoverPlan, Phase, Side, Verify
 from migrator.run.analysed import look
 from migrator.run.commands.round_trip import ROWS
 from migrator.run.migration import preflight
@@ -242,11 +242,11 @@ def _accept(settings: Settings, found: CutoverPlan) -> None:
     try:
         prepare_both(settings)
         record = with_book.read()
-        rules.may_accept(record, found)
+        following = rules.accepted(record, found)
         if record is None or record.phase is Phase.FINISHED:
-            with_book.make(Record(found))
+            with_book.make(following)
         else:
-            with_book.ask(record.changed(plan=found))
+            with_book.ask(following)
     finally:
         with_book.close()
     keep(settings, "cut-over", "the plan was accepted")

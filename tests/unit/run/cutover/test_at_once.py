@@ -158,6 +158,25 @@ def test_an_abort_says_what_is_under_way() -> None:
     assert refused.value.cause == "it opens the other side already"
 
 
+def test_a_plan_accepted_behind_one_that_was_given_up_counts_on() -> None:
+    """Else the hook would be called with keys that it knows: "nothing more to do", while clients wait elsewhere."""
+    world, leader = begun(**HOOKED)
+    asks_for_reads(world, Side.OLD)
+    leader.look()
+    ask(world, Wanted.START)
+    conducted(world, leader, itertools.count())
+    ask(world, Wanted.BACK)
+    conducted(world, leader, itertools.count())
+    ask(world, Wanted.FINISH)
+    conducted(world, leader, itertools.count())
+    before = record(world)
+    after = rules.accepted(before, before.plan)
+    assert (after.phase, after.open_side, after.reads) == (Phase.IDLE, Side.OLD, Side.OLD)
+    assert (after.number, after.turn, after.reads_turn) == (before.number + 1, 2, 1)
+    assert rules.begun(after, 0.0).turn == 3
+    assert (after.equal_old, after.equal_new) == (0, 0), "what was given up proves nothing"
+
+
 def test_a_transaction_in_the_way_of_the_fence_is_ended_where_the_plan_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
