@@ -15,6 +15,8 @@ _RUNNING = (
     " FROM information_schema.INNODB_TRX t JOIN information_schema.PROCESSLIST p ON p.ID = t.trx_mysql_thread_id"
     " WHERE p.ID <> CONNECTION_ID()"
 )
+_BEGAN = "UNIX_TIMESTAMP(CONVERT_TZ(t.trx_started, 'SYSTEM', @@session.time_zone))"
+"""In seconds since 1970: the server writes it in its machine's time, whatever zone the session has."""
 _OF_TABLES = (
     "SELECT DISTINCT CAST(p.ID AS CHAR), p.USER, COALESCE(CAST(x.trx_started AS CHAR), ''),"
     " LEFT(COALESCE(p.INFO, p.COMMAND), 200)"
@@ -62,7 +64,7 @@ def running(
     if but:
         sql, values = sql + " AND p.USER <> %s", [*values, but]
     if until is not None:
-        sql, values = sql + " AND UNIX_TIMESTAMP(t.trx_started) <= %s", [*values, until]
+        sql, values = f"{sql} AND {_BEGAN} <= %s", [*values, until]
     if changed:
         sql += " AND t.trx_rows_modified > 0"
     return [OpenTransaction(*row) for row in session.rows(f"{sql} ORDER BY 3, 1", values)]
