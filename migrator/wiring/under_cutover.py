@@ -27,8 +27,12 @@ def was_handed_over(settings: Settings) -> bool:
 
 
 def _record(settings: Settings) -> Record | None:
-    """Returns the new side's copy of a cut-over's record; None before a plan was accepted."""
-    copy = Copy(target_database(settings), settings.name, settings.target.url())
+    """Returns the copy of a cut-over's record on the side that is written to; None before a plan was accepted.
+
+    Both ways have one record, by the name of the way there.
+    """
+    name = settings.counterpart if settings.reversed else settings.name
+    copy = Copy(target_database(settings), name, settings.target.url())
     try:
         return copy.read()
     finally:
