@@ -255,6 +255,10 @@ class Checkpoint:
         """Dump progress of one table, if the dump knows it."""
         return next((dump for dump in self.dumps if dump.table == table), None)
 
+    def maps(self, target: str) -> bool:
+        """Tells whether a target is one of the mapping; so is each where that isn't known."""
+        return self.mapped is None or any(one.target == target for one in self.mapped)
+
     def dumps_named(self) -> frozenset[str]:
         """Names of the dump requests that it knows of."""
         passed = (name for _, name in self.passes or () if name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -64,7 +65,7 @@ def status(config: Path, reverse: bool, as_json: bool, max_lag_s: float, watch: 
 
 def _show(settings: Settings, as_json: bool, max_lag_s: float, *, watched: bool = False) -> Standing:
     found = observed.status(settings)
-    covered = read_coverage(settings.reports())
+    covered = of_the_mapping(read_coverage(settings.reports()), found)
     stands = verdict(found, covered, max_lag_s)
     if as_json:
         click.echo(json.dumps(document(settings, found, covered, stands), indent=None if watched else 2))
@@ -75,6 +76,14 @@ def _show(settings: Settings, as_json: bool, max_lag_s: float, *, watched: bool 
     else:
         click.echo("\n".join(text))
     return stands
+
+
+def of_the_mapping(covered: Coverage | None, found: Status) -> Coverage | None:
+    """Returns what was verified, without targets that the mapping no longer has."""
+    checkpoint = None if found.ledger is None else found.ledger.checkpoint
+    if covered is None or checkpoint is None:
+        return covered
+    return replace(covered, tables=tuple(one for one in covered.tables if checkpoint.maps(one.table)))
 
 
 def verdict(found: Status, covered: Coverage | None, max_lag_s: float) -> Standing:

@@ -67,7 +67,7 @@ def _noted(seen: Observation) -> Iterator[Trouble]:
             LOOK,
             f"the run warns of {about}{more}: {text}",
             min((since_us for _, since_us in seen.warned_us), default=None),
-            "the run goes on; the warning says what may follow",
+            "the run goes on for now; the warning says what may follow",
             "do what the warning says",
             "watch",
         )

@@ -31,6 +31,7 @@ from migrator.model.observed.observation import (
     Server,
     counted_aside,
 )
+from migrator.model.progress import Checkpoint
 from migrator.model.requests.request import RequestBook
 from migrator.run.failure import Stopping
 from migrator.run.observe.unbroken import unbroken
@@ -240,7 +241,7 @@ class Observer:
             filling=now.filling if leads else held.filling if held is not None else (),
             requests_left=now.requests_left if leads else None,
             work=self._progress.work(),
-            judged=one.judged,
+            judged=_of_the_mapping(one.judged, held),
             memory=one.memory,
             heap=one.heap if self._progress.clock() - one.heap_at_s <= 2 * HEAP_EVERY_S else (),
             ended=self._ended if leads or hint is None else hint.ended or self._ended,
@@ -275,3 +276,10 @@ def _again(look: Callable[[], None], every_s: float, stopping: Stopping) -> None
     while not stopping.requested():
         look()
         stopping.wait(every_s)
+
+
+def _of_the_mapping(judged: Judged, applied: Checkpoint | None) -> Judged:
+    """Verdicts without those of targets that the mapping no longer has: nobody verifies or repairs them again."""
+    if applied is None:
+        return judged
+    return replace(judged, verified=tuple(one for one in judged.verified if applied.maps(one.table)))

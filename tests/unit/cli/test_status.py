@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from migrator.cli import cli
 from migrator.cli.status.document import document
 from migrator.cli.status.screen import fitted
-from migrator.cli.status.status import verdict
+from migrator.cli.status.status import of_the_mapping, verdict
 from migrator.cli.status.words import lag_in_words, lines, room_in_words
 from migrator.config.project import Settings, load
 from migrator.core.standing import Standing
@@ -244,3 +244,14 @@ def test_of_many_different_tables_three_are_named(tmp_path: Path) -> None:
     assert shown(tmp_path, FULL, wrong)[1] == (
         "standing   different: rows of t0, t1, t2 and 37 more differ, by the last verification"
     )
+
+
+def test_a_target_that_the_mapping_no_longer_has_differs_for_nobody() -> None:
+    both = Coverage((replace(WRONG.tables[0], table="gone"), COVERED.tables[0]))
+    kept = of_the_mapping(both, FULL)
+    assert kept is not None
+    assert [one.table for one in kept.tables] == ["item"]
+    assert verdict(FULL, both, 60) is Standing.DIFFERENT
+    assert verdict(FULL, kept, 60) is not Standing.DIFFERENT
+    assert of_the_mapping(WRONG, FULL) == WRONG, "one that the mapping has still does"
+    assert of_the_mapping(both, replace(FULL, ledger=None)) == both, "the mapping isn't known"

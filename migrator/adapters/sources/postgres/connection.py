@@ -100,7 +100,7 @@ def named_failure(source: PostgresSource, what: str, sqlstate: str | None, words
             f"{what}: permission denied",
             where=source.server.address,
             cause=words,
-            remedy="run preflight: it names the grants",
+            remedy="run `migrator check`: it names the grants",
         )
     retryable = sqlstate[:2] in ("40", "53", "55") or sqlstate in ("57014", "25P03", "57P05")
     return SourceError(

@@ -75,7 +75,7 @@ def refused_statement(address: str, cause: str) -> TargetError:
         "the target refuses a statement",
         where=address,
         cause=cause,
-        remedy="run preflight: a grant may be missing, or the target's schema changed while we ran",
+        remedy="run `migrator check`: a grant may be missing, or the target's schema changed while we ran",
     )
 
 

@@ -25,9 +25,10 @@ from migrator.model.observed.observation import (
     Observation,
     Room,
     SetAside,
+    VerifiedTable,
 )
 from migrator.model.position import Position
-from migrator.model.progress import BadRow, Checkpoint, TableDump
+from migrator.model.progress import BadRow, Checkpoint, Mapped, TableDump
 from migrator.model.table import TableId
 from migrator.run.failure import Stopping
 from migrator.run.observe.lag_watch import LagWatch
@@ -57,6 +58,8 @@ class World:
         self.verdict_failure: Exception | None = None
         self.seen = Seen("process 1", 2, HINT)
         self.heap = (("used", 5),)
+        self.judged = Judged()
+        self.held = HELD
         sights = Sights(
             self._ledger,
             lambda: self.seen,
@@ -70,12 +73,12 @@ class World:
     def _ledger(self) -> Ledger:
         if self.failure is not None:
             raise self.failure
-        return HELD
+        return self.held
 
     def _judged(self) -> Judged:
         if self.verdict_failure is not None:
             raise self.verdict_failure
-        return Judged()
+        return self.judged
 
     def look(self) -> None:
         self.observer.look_at_target()
@@ -181,6 +184,19 @@ def test_verdicts_that_cannot_be_read_hide_nothing_else() -> None:
     seen = world.observer.observation()
     assert seen.judged.problem == "what was verified can't be read"
     assert seen.room.disk_free_bytes == 12
+
+
+def test_verdicts_of_targets_that_the_mapping_no_longer_has_are_left_out() -> None:
+    world = World()
+    verified = [VerifiedTable(name, "different", 5, 1.0, 1.0, 3) for name in ("item", "gone")]
+    world.judged = Judged(tuple(verified), (("wrong", 1),))
+    world.look()
+    assert world.observer.observation().judged == world.judged, "this ledger doesn't say what is mapped"
+    assert HELD.checkpoint is not None
+    mapped = (Mapped("item", "public", "row-wise"),)
+    world.held = replace(HELD, checkpoint=replace(HELD.checkpoint, mapped=mapped))
+    world.look()
+    assert world.observer.observation().judged == replace(world.judged, verified=(verified[0],))
 
 
 @contextmanager
