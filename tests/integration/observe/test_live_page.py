@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -16,7 +17,7 @@ from tests.integration.observe.browser import Browser, chromium
 from tests.unit.observers.crowd import DIFFERENT, FALLEN, LEFT, LONG, MARKUP, crowd, hostile
 from tests.unit.observers.full_pages import BOOK, PROGRESS, SWITCHING
 from tests.unit.observers.live_pages import BOUNDS, CONTROL, HERE, Run, browsed
-from tests.unit.observers.troubles import TROUBLES, WELL
+from tests.unit.observers.troubles import BEGAN_US, TROUBLES, WELL
 
 pytestmark = pytest.mark.integration
 
@@ -71,6 +72,16 @@ def test_it_asks_nobody_else_for_anything_and_says_what_is_known(browser: Browse
         assert {url.removeprefix(page.url) for url in asked} >= {"/", "/live.json", "/hour.json"}
         assert [url for url in asked if not url.startswith(f"{page.url}/")] == []
         assert browser.complaints() == []
+
+
+def test_a_warning_is_told_with_its_moment_where_that_is_known(browser: Browser) -> None:
+    warned = (("disk", "it fills; remedy: make room"), ("mirror", "it grows"))
+    with browsed(Run(replace(WELL, warnings=warned, warned_us=(("disk", BEGAN_US),)))) as page:
+        browser.open(page.url)
+        browser.await_text("warnings-list", "it grows")
+        first, second = browser.text("warnings-list").split("Do: make room")
+        assert re.search(r"disk, since (\d{4}-\d\d-\d\d )?\d\d:\d\d", first)
+        assert "since" not in second
 
 
 def test_a_request_elsewhere_and_a_foreign_script_would_be_stopped_and_seen(browser: Browser) -> None:
