@@ -11,7 +11,6 @@ from pathlib import Path
 
 from migrator.embedded.java import java_home
 from migrator.embedded.process import scratch_directory
-from migrator.errors import MigratorError
 from migrator.wiring.gates.judge import sides as judged_sides
 from scenarios.chaos import stage as staging
 from scenarios.chaos.hazards import chosen
@@ -244,13 +243,14 @@ class _Play:
         """Leaves the failure in the bundle as an incident, which can be made smaller."""
         stage = self._stage
         history = of_run.history_of(start, stage.tables, self._log.rows.transactions)
-        try:
-            found = of_run.of_run(
+        why = of_run.kept(
+            self._folder,
+            lambda: of_run.of_run(
                 copied.wanted(self._order.config), self._source, stage.tables, history, failure
-            )
-            of_run.write(self._folder, found)
-        except MigratorError as error:
-            self._say(f"no incident: {error}")
+            ),
+        )
+        if why:
+            self._say(f"no incident: {why}")
 
     def _facts(self, ended: Ended, report: WriterReport, differs: list[str]) -> Facts:
         return Facts(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from migrator.errors import MigratorError
@@ -13,6 +13,7 @@ from scenarios.chaos.incident.history import Change, History, Row, Transaction
 from scenarios.chaos.incident.incident_file import Incident, packed, versions
 from scenarios.chaos.writes.plain_rows import plain, plain_rows
 from scenarios.database import Database
+from scenarios.faults.session import SERVER_ERRORS
 from scenarios.recording.whole_rows import Committed, Image
 from scenarios.rehearsal.copied import Wanted
 from scenarios.rehearsal.tables import Table
@@ -104,6 +105,15 @@ def history_of(start: Rows, tables: Mapping[str, Table], log: Sequence[Committed
         for one in log
     )
     return History(start, tuple(one for one in transactions if one.changes))
+
+
+def kept(folder: Path, make: Callable[[], Incident]) -> str:
+    """Writes an incident into a bundle, if it can be had; else the reason, in words: no verdict depends on it."""
+    try:
+        write(folder, make())
+    except (MigratorError, *SERVER_ERRORS) as error:
+        return str(error).strip()
+    return ""
 
 
 def write(folder: Path, incident: Incident, name: str = NAME) -> None:

@@ -6,11 +6,13 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import psycopg
 import pytest
 
+from migrator.errors import MigratorError
 from scenarios.chaos.incident.history import Change, Transaction
 from scenarios.chaos.incident.incident_file import Incident, unpacked
-from scenarios.chaos.incident.of_run import history_of, write
+from scenarios.chaos.incident.of_run import NAME, history_of, kept, write
 from scenarios.chaos.incident.shrink import shrunk
 from scenarios.chaos.smallest import SMALL, in_words, smaller
 from scenarios.chaos.writes.plain_rows import plain
@@ -79,6 +81,19 @@ def test_each_kind_of_change_is_told() -> None:
     assert lines[2] == "transaction 1: truncate customer"
     assert "x" * 99 not in lines[3]
     assert "seal 0xdeadbeef0102" in lines[3]
+
+
+@pytest.mark.parametrize("error", [MigratorError("no such table"), psycopg.OperationalError("gone")])
+def test_a_run_without_an_incident_keeps_its_verdict(tmp_path: Path, error: Exception) -> None:
+    """A server that is gone by then would make a violated run unknown."""
+
+    def broken() -> Incident:
+        raise error
+
+    assert kept(tmp_path, broken) == str(error)
+    assert [*tmp_path.iterdir()] == []
+    assert kept(tmp_path, lambda: LARGE) == ""
+    assert unpacked(tmp_path / NAME).history == LARGE.history
 
 
 def test_the_history_of_a_run_has_what_the_mapping_reads() -> None:
