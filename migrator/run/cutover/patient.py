@@ -119,7 +119,7 @@ class PatientSide:
                     "a database doesn't answer",
                     where=self._name,
                     cause=f"a former {name} is still under way",
-                    remedy="see what the server is busy with",
+                    remedy="see the network between this machine and the server",
                     retryable=True,
                 )
             try:
