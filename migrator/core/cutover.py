@@ -112,6 +112,29 @@ def begun(record: Record, now_s: float, structure: Structure = ()) -> Record:
     )
 
 
+def other_hooks(record: Record, hook: str, reads_hook: str) -> str:
+    """Returns why a leader that has these hooks can't begin a switch to the new side; empty where it can.
+
+    A record holds no words that a leader would run: whoever may write there would run commands on its machine. So a
+    leader calls its own hooks, which have to be those that were accepted. On the way back it calls those it has.
+    """
+    plan = record.plan
+    names = [
+        name
+        for name, mine, accepted_one in (
+            ("hook", hook, plan.hook),
+            ("reads_hook", reads_hook, plan.reads_hook),
+        )
+        if mine != accepted_one
+    ]
+    if not names or record.wanted is not Wanted.START:
+        return ""
+    return (
+        f"{' and '.join(names)} of the accepted plan isn't what `migrator run` has read in [cutover]: start it again,"
+        " and if the file is other than the plan, `migrator cutover plan --accept` first"
+    )
+
+
 def changed_tables(before: Structure, now: Structure) -> list[str]:
     """Returns the tables that are others now, or gone, or new; none where nothing was noted before."""
     if not before:

@@ -212,7 +212,7 @@ def _conduct(
     settings: Settings, gate: Gate, step: Step, epoch: int, stopping: Stopping, progress: Progress
 ) -> None:
     """The leader's thread. Whatever can't be done now is tried again: a side may be fenced."""
-    back = way_back(settings)
+    back, chosen = way_back(settings), cutover_settings(settings)
     kept = PatientBook(partial(book, settings))
     numberings = {Side.OLD: _Numbering(back), Side.NEW: _Numbering(settings)}
     structures = Structures(settings, back, partial(spark, settings))
@@ -223,7 +223,8 @@ def _conduct(
         _conductor(settings, kept, Sides(fences(settings, step), sides), epoch),
         give_up=partial(_given_up, back, reverse),
         ready=lambda record: (
-            _not_ready(settings, back)
+            rules.other_hooks(record, chosen.hook, chosen.reads_hook)
+            or _not_ready(settings, back)
             or ("" if record.wanted is Wanted.NOTHING else structures.why_not(record.opens))
             or _compared(sides, numberings, record)
         ),

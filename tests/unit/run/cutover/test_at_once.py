@@ -209,3 +209,21 @@ def test_whoever_begins_anew_is_in_nobodys_way(monkeypatch: pytest.MonkeyPatch) 
         now[0] += 60.0
     assert seen.lasting((), 5.0) == []
     assert seen.lasting((sleeper,), 5.0) == [], "it was away"
+
+
+@pytest.mark.parametrize("hooks", [("", "point reads"), ("point", ""), ("an older one", "point reads")])
+def test_a_leader_that_began_with_other_hooks_begins_no_switch(hooks: tuple[str, str]) -> None:
+    """Its settings were read as it started: it would call what nobody accepted, or nothing."""
+    world, leader = begun(**HOOKED)
+    leader = replace(leader, ready=lambda found: rules.other_hooks(found, *hooks))
+    ask(world, Wanted.START)
+    leader.look()
+    assert (record(world).phase, record(world).wanted) == (Phase.IDLE, Wanted.NOTHING)
+    assert "isn't what `migrator run` has read" in record(world).reason
+    accepted = replace(leader, ready=lambda found: rules.other_hooks(found, "point", "point reads"))
+    ask(world, Wanted.START)
+    conducted(world, accepted, itertools.count())
+    assert record(world).open_side is Side.NEW
+    ask(world, Wanted.BACK)
+    conducted(world, leader, itertools.count())
+    assert record(world).open_side is Side.OLD, "nobody is kept from going back"
