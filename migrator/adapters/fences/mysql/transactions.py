@@ -16,7 +16,7 @@ _RUNNING = (
     " WHERE p.ID <> CONNECTION_ID()"
 )
 _BEGAN = "UNIX_TIMESTAMP(CONVERT_TZ(t.trx_started, 'SYSTEM', @@session.time_zone))"
-"""In seconds since 1970: the server writes it in its machine's time, whatever zone the session has."""
+"""Seconds since 1970. The server writes it in its machine's time, whatever zone the session has."""
 _OF_TABLES = (
     "SELECT DISTINCT CAST(p.ID AS CHAR), p.USER, COALESCE(CAST(x.trx_started AS CHAR), ''),"
     " LEFT(COALESCE(p.INFO, p.COMMAND), 200)"
