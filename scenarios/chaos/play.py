@@ -133,8 +133,15 @@ def _command(order: Order) -> str:
     log = f" --query-log {order.query_log}" if order.query_log is not None else ""
     return (
         f"migrator scenario run --project {order.config.parent} --old-schema {order.old.schema}{under}{log}"
-        f" --changes {order.changes} --seed {order.seed}"
+        f" --changes {order.changes} --seed {order.seed} --clients {order.clients} --rows {order.old.number}"
+        f"{_sample(order.old.rows)}"
     )
+
+
+def _sample(rows: Mapping[str, Path]) -> str:
+    """The option for rows of files: the file, or the folder of several."""
+    files = list(rows.values())
+    return f" --sample {files[0] if len(files) == 1 else files[0].parent}" if files else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -14,6 +15,7 @@ from scenarios.chaos import commands, play
 from scenarios.chaos import hazards as named
 from scenarios.chaos.hazards import chosen, hazards, profile
 from scenarios.chaos.profiles import PROFILES
+from scenarios.chaos.stage import Old
 from scenarios.commands import scenario
 from scenarios.play import catalog_files
 from scenarios.play.run_result import RunResult
@@ -122,6 +124,15 @@ def test_runs_that_a_time_budget_leaves_undone_are_unknown(
     assert all("not run: the time budget" in one for one in errors)
     page = (tmp_path / "out" / "report" / "report.html").read_text()
     assert page.count("--hazard clock_behind --changes 1000") >= 1
+
+
+def test_the_command_that_makes_a_run_again_has_its_rows_and_clients(tmp_path: Path) -> None:
+    """Other rows of the start would make another run of the same seed."""
+    (tmp_path / "migration.toml").write_text(SETTINGS)
+    old = Old("schema.sql", {"t": tmp_path / "t.csv"}, 20)
+    order = play.Order(tmp_path / "migration.toml", old, clients=2, out=tmp_path / "out")
+    said = json.loads((play.not_run(order, "").bundle / "result.json").read_text())["command"]
+    assert said.endswith(f"--seed 1 --clients 2 --rows 20 --sample {tmp_path / 't.csv'}")
 
 
 def test_a_name_of_many_hazards_fits_a_folder() -> None:
