@@ -139,6 +139,14 @@ KINDS = (
         ),
     ),
     Kind(
+        "build indexes anew, for another version of a collation",
+        r"REINDEX",
+        (
+            LIVE + "sources/postgres/tables/test_postgres_collations.py::"
+            "test_a_collation_that_is_another_one_under_its_indexes_is_refused",
+        ),
+    ),
+    Kind(
         "start the migration anew",
         r"[Ss]tart (the migration )?anew|start a migration of another name",
         (LIVE + "runs/ddl/test_ddl_way_out.py::test_a_renamed_column_and_the_adapted_mapping",),

@@ -20,6 +20,7 @@ SILENT = {
     "docs": "prints a page, or the names of all, one a line",
     "events": "what it writes are JSON lines (docs/reference/events.md)",
     "incident add": _A_FILE,
+    "incident anonymise": _A_FILE,
     "incident collect": _A_FILE,
     "incident replay": "tells by its exit code; its bundle has the rest (docs/reference/formats/bundle-formats.md)",
     "incident shrink": _A_FILE,

@@ -127,4 +127,4 @@ def test_a_lost_connection_is_told_from_a_refusal() -> None:
     assert isinstance(named_failure(SOURCE, "x", "57P01", "terminating"), ConnectionFailed)
     refusal = named_failure(SOURCE, "x", "42501", "permission denied for table t")
     assert isinstance(refusal, SourceError)
-    assert "preflight" in refusal.remedy
+    assert "migrator check" in refusal.remedy
