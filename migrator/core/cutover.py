@@ -205,17 +205,24 @@ def undone(record: Record, hook_failed: str = "") -> Record:
     )
 
 
-def accepted(record: Record | None, plan: CutoverPlan) -> Record:
-    """Returns the record of a plan that is accepted now. Raises as ``may_accept`` does.
+def accepted(record: Record | None, plan: CutoverPlan, token: str = "") -> Record:
+    """Returns the record of a plan that is accepted now; ``token`` is for one where there was none. Raises as
+    ``may_accept`` does.
 
     Behind a plan that was given up its counts go on: a switch's key names a call of the hook for ever, and whoever
     writes late writes an older version.
     """
     may_accept(record, plan)
     if record is None:
-        return Record(plan)
+        return Record(plan, token=token)
     if record.phase is Phase.FINISHED:
-        return Record(plan, number=record.number + 1, turn=record.turn, reads_turn=record.reads_turn)
+        return Record(
+            plan,
+            number=record.number + 1,
+            turn=record.turn,
+            reads_turn=record.reads_turn,
+            token=record.token,
+        )
     return record.changed(plan=plan)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -242,7 +243,7 @@ def _accept(settings: Settings, found: CutoverPlan) -> None:
     try:
         prepare_both(settings)
         record = with_book.read()
-        following = rules.accepted(record, found)
+        following = rules.accepted(record, found, secrets.token_hex(4))
         if record is None or record.phase is Phase.FINISHED:
             with_book.make(following)
         else:

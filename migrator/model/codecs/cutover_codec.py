@@ -10,9 +10,10 @@ from migrator.model.cutover.fence import FenceKind, FencePlan
 from migrator.model.cutover.record import CutoverPlan, Phase, Record, Side, Took, Verify, Wanted
 from migrator.model.table import TableId
 
-CUTOVER_FORMAT = 3
+CUTOVER_FORMAT = 4
 """Number of the record's layout. Format 1 knew no reads apart from writes: they were where the writes are; and no
-comparisons: neither their settings, nor how far they came. Format 2 didn't know what tables were like."""
+comparisons: neither their settings, nor how far they came. Format 2 didn't know what tables were like,
+format 3 had keys of hooks that another record had as well."""
 
 
 def record_to_json(record: Record) -> dict[str, Any]:
@@ -37,6 +38,7 @@ def record_to_json(record: Record) -> dict[str, Any]:
         "reads_said": record.reads_said,
         "follows": record.follows,
         "structure": [list(one) for one in record.structure],
+        "token": record.token,
         "plan": plan_to_json(plan),
     }
 
@@ -81,6 +83,7 @@ def record_from_json(document: Mapping[str, Any]) -> Record:
             reads_said=str(document.get("reads_said", "")),
             follows=bool(document.get("follows", False)),
             structure=tuple((str(name), str(digest)) for name, digest in document.get("structure", ())),
+            token=str(document.get("token", "")),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise damaged("cut-over", error) from error

@@ -177,6 +177,8 @@ class Record:
         reads_said: why they couldn't be pointed there.
         follows: whether the switch under way takes reads along, so that an undo has to take them back.
         structure: both sides' tables as the latest switch began; empty: an older version began it.
+        token: tells calls of the hook for this record from those for any other one, of another project or of before
+            a reset; empty: an older version made it.
     """
 
     plan: CutoverPlan
@@ -197,6 +199,11 @@ class Record:
     reads_said: str = ""
     follows: bool = False
     structure: Structure = ()
+    token: str = ""
+
+    def key(self, call: str) -> str:
+        """Returns the name for ever of a call of the hook, by its name in this record."""
+        return "-".join(filter(None, (self.token, call)))
 
     @property
     def opens(self) -> Side:

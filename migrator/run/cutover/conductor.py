@@ -157,7 +157,8 @@ class Conductor:
         try:
             why_not = self.ready(record) if asks else ""
             if not why_not:
-                self.hook.call(side, f"reads-{record.reads_turn}-{side}", record.plan.hook_s, What.READS)
+                key = record.key(f"reads-{record.reads_turn}-{side}")
+                self.hook.call(side, key, record.plan.hook_s, What.READS)
         except MigratorError as error:
             why_not = str(error)
         self.step("cutover.reads_done")
@@ -348,11 +349,11 @@ class Conductor:
 
     def _hook(self, record: Record, side: Side) -> None:
         if record.plan.hook:
-            self.hook.call(side, f"{record.turn}-{side}", record.plan.hook_s)
+            self.hook.call(side, record.key(f"{record.turn}-{side}"), record.plan.hook_s)
 
     def _reads_hook(self, record: Record, side: Side) -> None:
         if record.plan.reads_hook:
-            key = f"{record.turn}-{side}-reads"
+            key = record.key(f"{record.turn}-{side}-reads")
             self.hook.call(side, key, record.plan.hook_s, What.READS)
 
     def _waits_for(self, record: Record, reason: str) -> None:

@@ -15,7 +15,7 @@ from migrator.run.cutover import memory
 from migrator.run.cutover.conductor import Conductor
 from migrator.run.cutover.memory import Watch
 from tests.unit.run.cutover.test_conductor import ask, begun, conducted, nothing_is_lost, record
-from tests.unit.run.cutover.world import World
+from tests.unit.run.cutover.world import World, plan_of
 
 HOOKED = {"reads_hook": "point reads"}
 
@@ -175,6 +175,22 @@ def test_a_plan_accepted_behind_one_that_was_given_up_counts_on() -> None:
     assert (after.number, after.turn, after.reads_turn) == (before.number + 1, 2, 1)
     assert rules.begun(after, 0.0).turn == 3
     assert (after.equal_old, after.equal_new) == (0, 0), "what was given up proves nothing"
+
+
+def test_no_two_records_have_one_key_for_their_calls() -> None:
+    """A second one comes after a reset, or is another project's: its first switch is turn 1 as well."""
+    calls = []
+    for token in ("5eed", "f00d"):
+        world, leader = begun(**HOOKED)
+        world.copies = dict.fromkeys(Side, rules.accepted(None, record(world).plan, token))
+        ask(world, Wanted.START)
+        asks_for_reads(world, Side.OLD)
+        conducted(world, leader, itertools.count())
+        assert all(key.startswith(f"{token}-") for key in world.keys), world.keys
+        assert {key.removeprefix(f"{token}-") for key in world.keys} >= {"1-new-reads", "reads-1-old"}
+        calls += world.keys
+    assert len({*calls}) == len(calls)
+    assert rules.accepted(replace(record(world), phase=Phase.FINISHED, open_side=Side.OLD), plan_of()).token
 
 
 def test_a_transaction_in_the_way_of_the_fence_is_ended_where_the_plan_says_so(
