@@ -85,7 +85,7 @@ def print_document(document: Mapping[str, Any]) -> None:
 
 def print_sql(text: str) -> None:
     """Prints statements that somebody runs, to the letter: click would take colours out of a name in a file."""
-    click.echo(text, nl=not text.endswith("\n"), color=True)
+    click.echo(text, nl=bool(text) and not text.endswith("\n"), color=True)
 
 
 report_json_option = click.option(
