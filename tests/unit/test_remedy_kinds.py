@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.integration.cutover.ways import WAYS
-from tests.remedies.kinds import KINDS, Kind
+from tests.remedies.kind import Kind
+from tests.remedies.kinds import KINDS
 from tests.remedies.texts import Remedy, remedies, texts
 
 TESTS = Path(__file__).parents[1]

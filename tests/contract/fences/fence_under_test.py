@@ -136,6 +136,14 @@ def killed_at(place: FencePlace, number: int, act: Callable[[], Any]) -> bool:
     return False
 
 
+def named_and_ended(place: FencePlace, fence: Fence, plan: FencePlan) -> None:
+    """The application alone is in the way, is named with a beginning, and is ended."""
+    found = fence.in_the_way(plan)
+    assert [(one.login, bool(one.since), one.prepared) for one in found] == [(place.app, True, False)]
+    assert fence.in_the_way(plan) == found, "the same one is known again"
+    fence.end(found)
+
+
 def down(place: FencePlace, plan: FencePlan) -> None:
     """The fence is opened, and says so."""
     assert place.fence().open_fence(plan, LONG_S).standing is Standing.DOWN

@@ -9,7 +9,7 @@ import pytest
 from migrator.embedded.process import scratch_directory
 from migrator.errors import CutoverError
 from migrator.model.cutover.fence import FenceKind, Standing
-from tests.contract.fences.fence_under_test import LONG_S, down, plan_of, rows_of, run
+from tests.contract.fences.fence_under_test import LONG_S, down, named_and_ended, plan_of, rows_of, run
 from tests.integration.fences.mysql_place import MysqlPlace
 from tests.servers import Database, MariaDBServer, embedded_mysql, fresh_database, unpacked_mysql
 
@@ -60,10 +60,7 @@ def test_whoever_keeps_the_fence_from_coming_up_is_named_with_a_beginning_and_en
     run(elsewhere, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
     with pytest.raises(CutoverError, match="waited for in vain"):
         fence.raise_fence(plan, 0.5)
-    found = fence.in_the_way(plan)
-    assert [(one.login, bool(one.since), one.prepared) for one in found] == [(place.app, True, False)]
-    assert fence.in_the_way(plan) == found, "the same one is known again"
-    fence.end(found)
+    named_and_ended(place, fence, plan)
     run(ours, "ROLLBACK")
     assert fence.raise_fence(plan, LONG_S).standing is Standing.UP
     assert fence.in_the_way(plan) == ()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
@@ -16,22 +14,12 @@ from migrator.model.table import TableId
 from migrator.schema.control import upgrade_source
 from tests.fix_postgres_source import WATERMARK_TABLE, source_of
 from tests.remedies.followed import statements
-from tests.servers import Database, PostgresServer
+from tests.servers import Database
 
 pytestmark = pytest.mark.integration
 
 TABLE = ("CREATE TABLE t (k int PRIMARY KEY, v text)", "ALTER TABLE t REPLICA IDENTITY FULL")
 T = TableId("public", "t")
-
-
-@pytest.fixture
-def role(postgres: PostgresServer, old_pg: Database) -> Iterator[str]:
-    """A role that may only log in."""
-    name = f"poor_{uuid.uuid4().hex[:8]}"
-    postgres.admin.execute(f"CREATE ROLE {name} LOGIN")
-    yield name
-    old_pg.execute(f"DROP OWNED BY {name}")
-    postgres.admin.execute(f"DROP ROLE {name}")
 
 
 @dataclass(frozen=True)
@@ -95,12 +83,12 @@ def found_by(database: Database, **settings: str) -> list[Finding]:
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_statements_that_preflight_prints_mend_what_it_finds(
-    old_pg: Database, role: str, name: str
+    old_pg: Database, reader_role: str, name: str
 ) -> None:
     case = CASES[name]
     slot = source_of(old_pg).slot
-    old_pg.execute(*(each.replace("{slot}", slot).replace("{role}", role) for each in case.wrong))
-    settings = {**case.settings, **({"user": role} if case.poor else {})}
+    old_pg.execute(*(each.replace("{slot}", slot).replace("{role}", reader_role) for each in case.wrong))
+    settings = {**case.settings, **({"user": reader_role} if case.poor else {})}
     found = found_by(old_pg, **settings)
     assert case.check in {finding.check for finding in found}, "the control: it is found"
     for finding in found:
@@ -110,15 +98,15 @@ def test_the_statements_that_preflight_prints_mend_what_it_finds(
     assert found_by(old_pg, **settings) == []
 
 
-def test_the_watermarks_table_is_made_by_the_role_that_is_let_to(old_pg: Database, role: str) -> None:
-    old_pg.execute(*TABLE, f"GRANT SELECT ON t TO {role}", f"ALTER ROLE {role} REPLICATION")
-    found = found_by(old_pg, placement=WATERMARK, user=role)
+def test_the_watermarks_table_is_made_by_the_role_that_is_let_to(old_pg: Database, reader_role: str) -> None:
+    old_pg.execute(*TABLE, f"GRANT SELECT ON t TO {reader_role}", f"ALTER ROLE {reader_role} REPLICATION")
+    found = found_by(old_pg, placement=WATERMARK, user=reader_role)
     (missing,) = (finding for finding in found if finding.check == "watermark")
     old_pg.execute(*statements(missing.remedy))
     upgrade_source(  # as `migrator run` does first
-        f"postgresql+psycopg://{role}@{old_pg.host}:{old_pg.port}/{old_pg.database}"
+        f"postgresql+psycopg://{reader_role}@{old_pg.host}:{old_pg.port}/{old_pg.database}"
     )
-    for finding in found_by(old_pg, placement=WATERMARK, user=role):
+    for finding in found_by(old_pg, placement=WATERMARK, user=reader_role):
         old_pg.execute(*statements(finding.remedy))
-    assert found_by(old_pg, placement=WATERMARK, user=role) == []
+    assert found_by(old_pg, placement=WATERMARK, user=reader_role) == []
     old_pg.execute("DROP SCHEMA migrator CASCADE")
