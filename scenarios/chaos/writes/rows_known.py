@@ -95,6 +95,24 @@ class Known:
             if names(one, found, row)
         ]
 
+    def closes_ring(self, table: str, row: Values, changed: Values) -> bool:
+        """Tells whether a row with these new values names one that names it, perhaps by others.
+
+        None of them could be removed then: each would have to go before the next one.
+        """
+        after, own = {**row, **changed}, (table, key_of(self.tables[table], row))
+        links = [one for one in self.tables[table].foreign_keys if changed.keys() & {*one.columns}]
+        waiting, seen = self.naming(table, row) if links else [], {own}
+        while waiting:
+            name, below = waiting.pop()
+            place = (name, key_of(self.tables[name], below))
+            if place not in seen:
+                seen.add(place)
+                if any(one.parent == name and names(one, after, below) for one in links):
+                    return True
+                waiting += self.naming(name, below)
+        return False
+
 
 def names(link: ForeignKey, child: Values, parent: Values) -> bool:
     """Tells whether a row names another one by a foreign key."""

@@ -201,6 +201,8 @@ class Stream:
             table, {**row, **found} if unique & found.keys() else {}
         ):
             return []
+        if self._known.closes_ring(table.name, row, found):
+            return []
         return [Change("update", table.name, {name: row[name] for name in table.key}, found)]
 
     def _delete(self, table: Table, row: Values, seen: set[tuple[object, ...]]) -> list[Change]:
