@@ -151,14 +151,14 @@ def verify(
         rotation.run()
         return 0
     result = compared(tables or None, settings.reports())
-    _note(result, settings.reports())
+    note(result, settings.reports())
     mend = repair_command(result, settings.reports(), _mend(settings))
     print_report(settings.reports(), "verify", [text_report(result, mend)], as_json)
     return EXIT_CODES[result.verdict]
 
 
-def _note(result: VerifyResult, reports: Path) -> None:
-    """Remembers the verdict of each table, for `status` and cut-overs."""
+def note(result: VerifyResult, reports: Path) -> None:
+    """Remembers the verdict of each table, for `status`, the observer and cut-overs."""
     before = Coverage()
     with suppress(VerifyError):  # one that can't be read is written anew
         before = read_coverage(reports) or before

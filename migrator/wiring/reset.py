@@ -22,6 +22,7 @@ from migrator.wiring.coordination import leadership, processes, requests, shared
 from migrator.wiring.half_reset import refuse_half
 from migrator.wiring.source import source_remains
 from migrator.wiring.target import filled, forget_filled, peek, target_remains
+from verify.tables.coverage import forget_coverage
 
 
 def places(settings: Settings, key_maps: bool) -> Places:
@@ -85,6 +86,7 @@ def _refuse_remap(ledger: Ledger | None, table: str) -> None:
 
 def reset_one(settings: Settings, shown: TableReset) -> str:
     """Starts one target table anew; returns the dump request that brings its rows, empty if none is needed."""
+    forget_coverage(shown.target, settings.reports())
     if shown.joined:
         forget_filled(settings, shown.target)
         return ""

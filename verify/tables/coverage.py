@@ -11,7 +11,8 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -90,23 +91,41 @@ def note_coverage(tables: Sequence[TableCoverage], problem: str, directory: Path
 
     A file that can't be read is written anew.
     """
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(
-            handle, fcntl.LOCK_EX
-        )  # the verifier beside a run, and one by hand: neither's word is lost
-        try:
-            known = read_coverage(directory) or Coverage()
-        except VerifyError:
-            known = Coverage()
+    with _alone(directory):
+        known = _known(directory)
         for table in tables:
             known = known.having(table)
         known = replace(known, problem=problem, at_us=int(time.time() * 1e6))
         write_coverage(known, directory)
+    return known
+
+
+def forget_coverage(table: str, directory: Path) -> None:
+    """Forgets the verification of a table that is started anew: its rows are others from now on."""
+    if (directory / COVERAGE_FILE).exists():
+        with _alone(directory):
+            known = _known(directory)
+            rest = tuple(covered for covered in known.tables if covered.table != table)
+            write_coverage(replace(known, tables=rest), directory)
+
+
+@contextmanager
+def _alone(directory: Path) -> Iterator[None]:
+    """Keeps other writers away: of the verifier beside a run, and one by hand, neither's word is lost."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
     finally:
         os.close(handle)
-    return known
+
+
+def _known(directory: Path) -> Coverage:
+    try:
+        return read_coverage(directory) or Coverage()
+    except VerifyError:
+        return Coverage()
 
 
 def write_coverage(coverage: Coverage, directory: Path) -> None:

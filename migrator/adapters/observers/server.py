@@ -14,7 +14,7 @@ import socketserver
 import ssl
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http import HTTPMethod, HTTPStatus
 from types import TracebackType
 from typing import Any, Self
@@ -24,10 +24,13 @@ from migrator.adapters.observers.metrics import CONTENT_TYPE, exposition
 from migrator.errors import ConfigError
 from migrator.model.observed.listening import Listening, is_loopback
 from migrator.model.observed.observation import DUMPING, FILLING, LEADER, STANDING_BY, STREAMING, Observation
+from migrator.model.observed.trouble import Trouble
 
 _TIMEOUT_S = 5.0
 _AT_ONCE = 8
 _READY = (DUMPING, FILLING, STREAMING, STANDING_BY)
+_IDLE = ("NothingApplied",)
+"""Troubles of a leader that does nothing of its work, though both servers answer."""
 _THERE_ARE = "there are /, /live.json, /hour.json, /metrics, /healthz, /readyz, and /requests to POST to"
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -238,7 +241,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def _health(self, path: str) -> None:
         seen = self.server.look()
-        why = "" if path == "/healthz" else not_ready(seen)
+        page = self.server.page
+        why = "" if path == "/healthz" else not_ready(seen, () if page is None else page.live().troubles)
         status = HTTPStatus.SERVICE_UNAVAILABLE if why else HTTPStatus.OK
         self._answer(answer(status, {"role": seen.role, "phase": seen.phase, "ready": not why, "why": why}))
 
@@ -286,7 +290,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         """Nothing: the run's lines are the run's."""
 
 
-def not_ready(seen: Observation) -> str:
+def not_ready(seen: Observation, troubles: Sequence[Trouble] = ()) -> str:
     """Returns why a process isn't ready; empty where it is: it leads and works, or stands by while another leads."""
     if seen.phase not in _READY:
         return f"it is {seen.phase}"
@@ -294,4 +298,4 @@ def not_ready(seen: Observation) -> str:
         return f"target: {seen.target.problem}"
     if seen.role == LEADER and seen.source.problem:
         return f"source: {seen.source.problem}"
-    return ""
+    return next((one.what for one in troubles if one.name in _IDLE), "")

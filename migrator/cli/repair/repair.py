@@ -18,7 +18,7 @@ from migrator.cli.phases import say as phase
 from migrator.cli.repair.choice import Choice, chosen, not_differing
 from migrator.cli.repair.forms import RepairReport, file_name, lines, write_reports
 from migrator.cli.repair.report import Outcome, outcome, planned_lines, planned_outcome
-from migrator.cli.verify import Bounds, verified
+from migrator.cli.verify import Bounds, note, verified
 from migrator.config.project import Settings
 from migrator.errors import RequestError
 from migrator.run.commands.repair import RepairStep, Wanted, children_first, repair_steps
@@ -194,7 +194,7 @@ def _wanted(differing: Differing) -> list[Wanted]:
 
 
 def _verified(project: OnSpark, tables: tuple[str, ...]) -> Differing:
-    """The keys that differ now."""
+    """The keys that differ now. The verdicts are noted: whoever watches the run sees that rows were mended."""
     reports = project.settings.reports()
-    verified(project, tables or None, reports, Bounds(within_s=None))
+    note(verified(project, tables or None, reports, Bounds(within_s=None)), reports)
     return read_differing(reports / "verify.json")

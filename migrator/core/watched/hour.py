@@ -41,7 +41,7 @@ def after(hour: Hour, seen: Observation) -> Hour:
     unbroken = last is not None and seen.at_us - last.at_us <= _GAP_US
     minutes = _minutes(hour, seen, unbroken)
     begun = len(minutes) > 1 and minutes[-1].start_us != (hour.minutes[-1].start_us if hour.minutes else 0)
-    next_hour = Hour(looks, minutes, seen.work.changes, hour.fallen)
+    next_hour = Hour(looks, minutes, seen.work.changes, hour.fallen, hour.begun_us)
     return replace(next_hour, fallen=fallen(next_hour.whole_minutes(), hour.fallen)) if begun else next_hour
 
 

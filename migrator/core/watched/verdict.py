@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from migrator.core.watched import servers, work
 from migrator.model.observed.bounds import Bounds
@@ -26,6 +27,8 @@ _RULES = (
 )
 _EXPLAIN_LAG = ("TargetDown", "SourceDown", "NothingApplied", "HotTable")
 """Troubles whose mere consequence a lag is."""
+_WINDOWED = ("DiskFilling", "ErrorsRepeat", "NetworkSlow")
+"""Troubles whose rule looks back over a window of minutes: the moment that it finds moves with the window."""
 _NONE = "nothing"
 
 
@@ -35,7 +38,30 @@ def troubles(seen: Observation, hour: Hour, bounds: Bounds) -> tuple[Trouble, ..
     if not any(one.name in _EXPLAIN_LAG for one in found):
         found += work.lag(seen, hour, bounds)
     found += _noted(seen)
-    return tuple(sorted(found, key=lambda one: LEVELS.index(one.level)))
+    return tuple(_dated(one, hour) for one in sorted(found, key=lambda one: LEVELS.index(one.level)))
+
+
+def dated(hour: Hour, seen: Observation, found: tuple[Trouble, ...]) -> Hour:
+    """The hour that remembers when each trouble began, or since when all has been well in this phase."""
+    known = dict(hour.begun_us)
+    began = {one.name: one.since_us or known.get(one.name, seen.at_us) for one in found}
+    if not found:
+        began = {seen.phase: known.get(seen.phase, seen.at_us if known else seen.started_us)}
+    return replace(hour, begun_us=tuple(began.items()))
+
+
+def _dated(one: Trouble, hour: Hour) -> Trouble:
+    """A trouble with the moment at which it began.
+
+    Its rule knows that moment, but where it sees no further back than the hour or a shorter window, or keeps nothing.
+    """
+    began_us = dict(hour.begun_us).get(one.name)
+    if began_us is None:
+        return one
+    if one.since_us is None:
+        return replace(one, since_us=began_us)
+    seen_whole = one.name not in _WINDOWED and (not hour.looks or one.since_us > hour.looks[0].at_us)
+    return one if seen_whole else replace(one, since_us=min(one.since_us, began_us))
 
 
 def verdict(seen: Observation, hour: Hour, found: tuple[Trouble, ...]) -> Trouble:
@@ -43,7 +69,8 @@ def verdict(seen: Observation, hour: Hour, found: tuple[Trouble, ...]) -> Troubl
     if found:
         return found[0]
     level, what, remedy = _well(seen)
-    since_us = hour.since(lambda look: look.phase == seen.phase) or seen.started_us
+    began = dict(hour.begun_us)
+    since_us = began.get(seen.phase, seen.at_us if began else seen.started_us)
     return Trouble("", level, what, since_us, _NONE, remedy)
 
 

@@ -71,12 +71,15 @@ class Hour:
 
     ``totals``: captured changes by table and operation at the last look, from which the next minute's follow.
     ``fallen``: tables whose inserts fell off, as of the last whole minute.
+    ``begun_us``: since when there has been each trouble of the last verdict, by its name; without any, the phase that
+    goes on well. It reaches back further than the looks.
     """
 
     looks: tuple[Look, ...] = ()
     minutes: tuple[Minute, ...] = ()
     totals: Counts = field(default=(), repr=False)
     fallen: tuple[Fallen, ...] = ()
+    begun_us: tuple[tuple[str, int], ...] = ()
 
     def whole_minutes(self) -> tuple[Minute, ...]:
         """The minutes that are over."""

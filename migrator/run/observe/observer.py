@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from migrator.core.watched.hour import after
-from migrator.core.watched.verdict import troubles, verdict
+from migrator.core.watched.verdict import dated, troubles, verdict
 from migrator.errors import MigratorError
 from migrator.model.cutover.record import Record
 from migrator.model.hint import Hint
@@ -175,7 +175,9 @@ class Observer:
 
     def look_back(self) -> None:
         """Adds what is known now to the last hour."""
-        self._note(hour=after(self._known().hour, self.observation()))
+        seen = self.observation()
+        hour = after(self._known().hour, seen)
+        self._note(hour=dated(hour, seen, troubles(seen, hour, self._bounds)))
 
     def live(self) -> Live:
         """Returns what is known now, the hour before, and the verdict on both. Waits for nobody."""

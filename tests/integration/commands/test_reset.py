@@ -8,6 +8,7 @@ import signal
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -21,6 +22,7 @@ from scenarios.bench.orders.old_schema import create
 from tests.integration import run_project, shop
 from tests.integration.run_project import Project, scenario_database
 from tests.servers import Database
+from verify.tables.coverage import Coverage, TableCoverage, note_coverage, read_coverage
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
@@ -265,8 +267,12 @@ def test_one_table_anew_and_all_others_go_on(
     joined.run_here()
     joined.new.execute("UPDATE label SET name = 'wrong'", "INSERT INTO label VALUES (4711, 'extra')")
     joined.old.execute("UPDATE category SET name = 'later' WHERE category_id = 2")
+    reports = configuration.load(joined.config).reports()
+    wrong = [TableCoverage(name, "different", 1) for name in ("label", "order_summary")]
+    note_coverage(wrong, "", reports)
     assert joined.command("reset", "--table", "label", "--yes") == 0
     shown = capfd.readouterr().out
+    assert read_coverage(reports) == Coverage(tuple(wrong[1:]), "", ANY), "rows that are gone have no verdict"
     assert "8 rows of public.label" in shown
     assert "dumps    public.category again" in shown
     assert joined.new.query("SELECT * FROM label") == []
@@ -279,6 +285,7 @@ def test_one_table_anew_and_all_others_go_on(
         "UPDATE order_summary SET customer_name = 'wrong'", "DELETE FROM order_summary WHERE order_id = 3"
     )
     assert joined.command("reset", "--table", "order_summary", "--yes") == 0
+    assert read_coverage(reports) == Coverage((), "", ANY)
     joined.old.execute(
         "UPDATE customer SET name = 'somebody' WHERE customer_id = 2"
     )  # it goes with the next batch

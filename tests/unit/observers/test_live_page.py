@@ -19,6 +19,7 @@ from migrator.cli.docs import documents
 from migrator.errors import ConnectionFailed, TargetError
 from migrator.model.requests.request import RequestState
 from tests.unit.observers.live_pages import CONTROL, HERE, Browsed, Run, browsed
+from tests.unit.observers.troubles import TROUBLES
 from tests.unit.product_modules import SOURCES
 
 GUARDED = replace(HERE, token="may-read", control="may-do")
@@ -130,6 +131,17 @@ def test_what_is_known_is_told_as_documents_that_no_cache_keeps(page: Browsed) -
         assert (status, headers["Cache-Control"]) == (200, "no-store")
         assert json.loads(text)["format"] == 1
     assert json.loads(page.get("/live.json")[2])["control"] is True
+
+
+def test_a_leader_whose_spark_stands_still_is_not_ready(page: Browsed) -> None:
+    """Servers answer and it leads, yet nothing of its work is done: who sends it work must know."""
+    assert page.get("/readyz")[0] == 200
+    page.run.seen, page.run.hour = next(one for one in TROUBLES if one.name == "NothingApplied").end()
+    status, _, text = page.get("/readyz")
+    assert (status, "no batch is applied" in json.loads(text)["why"]) == (503, True)
+    assert page.get("/healthz")[0] == 200
+    page.run.seen, page.run.hour = next(one for one in TROUBLES if one.name == "HotTable").end()
+    assert page.get("/readyz")[0] == 200, "it falls behind, and works"
 
 
 def test_a_browser_that_was_led_here_by_a_foreign_name_learns_nothing(page: Browsed) -> None:

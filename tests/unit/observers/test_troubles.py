@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from migrator.cli.docs import documents
 from migrator.core.watched.hour import after
-from migrator.core.watched.verdict import troubles, verdict
+from migrator.core.watched.verdict import dated, troubles, verdict
 from migrator.model.observed.bounds import Bounds
 from migrator.model.observed.hour import Hour
 from migrator.model.observed.observation import (
@@ -106,15 +107,81 @@ def test_other_troubles_are_told_too(name: str, seen: Observation) -> None:
     assert found.document in documents()
 
 
-@pytest.mark.parametrize(("name", "seen"), [one for one in OTHERS if one[0] != "VerdictsUnreadable"])
+@pytest.mark.parametrize(("name", "seen"), OTHERS)
 def test_of_each_it_is_told_since_when(name: str, seen: Observation) -> None:
     if name == "SourceLogAlmostLost":
         seen = replace(seen, lag=replace(seen.lag, at_most_s=seen.lag.at_most_s or 9.0))
-    hour = Hour()
-    for later_s in range(0, 360, 10):
-        seen = replace(seen, at_us=seen.at_us + later_s * 1_000_000)
-        hour = after(hour, seen)
+    hour = looked_back([replace(seen, at_us=seen.at_us + later_us) for later_us in range(0, 360 * S, 10 * S)])
     assert [one.since_us for one in troubles(seen, hour, BOUNDS) if one.name == name] != [None]
+
+
+S = 1_000_000
+
+
+def looked_back(moments: Iterable[Observation]) -> Hour:
+    """The hour as an observer keeps it."""
+    hour = Hour()
+    for seen in moments:
+        hour = after(hour, seen)
+        hour = dated(hour, seen, troubles(seen, hour, BOUNDS))
+    return hour
+
+
+LONG: dict[str, Callable[[float], dict[str, Any]]] = {
+    "DiskFilling": lambda _: {"room": Room(0, 1, 900_000_000)},
+    "DiskFilling, by and by": lambda second: {"room": Room(0, 1, 30_000_000_000 - int(second * 3e6))},
+    "NetworkSlow": lambda _: {"source": replace(WELL.source, answer_s=2.0)},
+    "ErrorsRepeat": lambda second: {"work": Work(errors=((("ConnectionFailed",), second // 5),))},
+    "LagUnknown": lambda _: {"lag": Lag(None, None, 9.0, "no answer")},
+    "VerdictsUnreadable": lambda _: {"judged": Judged(problem="it is torn")},
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_what_began_before_the_hour_began_then(name: str) -> None:
+    """A pager's owner reads "since" as the begin, though the looks that told of it are gone."""
+    moments = []
+    for second in range(0, 3 * 3600, 10):
+        late = second - 600
+        changed = LONG[name](float(late)) if late >= 0 else {}
+        moments.append(replace(WELL, at_us=BEGAN_US + second * S, **changed))
+    (found,) = troubles(moments[-1], looked_back(moments), BOUNDS)
+    assert found.name == name.partition(",")[0]
+    assert found.since_us is not None
+    assert BEGAN_US <= found.since_us <= BEGAN_US + (600 + 660) * S, "at the latest when it was first told"
+    (short,) = troubles(moments[-1], replace(looked_back(moments), begun_us=()), BOUNDS)
+    assert (short.since_us or 10**18) > BEGAN_US + 3600 * S, "the looks alone don't reach back to it"
+
+
+def test_a_trouble_that_was_over_begins_again_when_it_comes_again() -> None:
+    torn = [180 <= second < 360 or second >= 540 for second in range(0, 720, 10)]
+    moments = [
+        replace(WELL, at_us=BEGAN_US + place * 10 * S, judged=Judged(problem="it is torn" if bad else ""))
+        for place, bad in enumerate(torn)
+    ]
+    (found,) = troubles(moments[-1], looked_back(moments), BOUNDS)
+    assert found.since_us == BEGAN_US + 540 * S
+
+
+def test_all_is_well_since_the_last_trouble_was_over() -> None:
+    torn = Judged(problem="it is torn")
+    moments = [
+        replace(WELL, at_us=BEGAN_US + second * S, judged=torn if 300 <= second < 600 else Judged())
+        for second in range(0, 9000, 10)
+    ]
+    for last, since_s in ((20, 0), (61, 600), (899, 600)):
+        hour = looked_back(moments[: last + 1])
+        assert verdict(moments[last], hour, ()).since_us == BEGAN_US + since_s * S
+    hour = looked_back(moments[:60])
+    assert verdict(moments[60], hour, ()).since_us == moments[60].at_us, "no look has told of it yet"
+
+
+def test_another_phase_is_well_since_it_began() -> None:
+    phases = [DUMPING] * 20 + [WELL.phase] * 500
+    moments = [
+        replace(WELL, at_us=BEGAN_US + place * 10 * S, phase=phase) for place, phase in enumerate(phases)
+    ]
+    assert verdict(moments[-1], looked_back(moments), ()).since_us == moments[20].at_us
 
 
 def test_log_held_by_a_transaction_of_the_source_is_low_since_it_fell_below_the_bound() -> None:

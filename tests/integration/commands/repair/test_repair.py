@@ -34,6 +34,7 @@ from tests.integration import run_project
 from tests.integration.run_project import Project, scenario_database
 from tests.integration.waiting import await_true
 from tests.servers import Database
+from verify.tables.coverage import read_coverage
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
@@ -121,6 +122,12 @@ def hitting(project: Project) -> Iterator[None]:
         thread.join()
 
 
+def verdict_of(project: Project) -> str:
+    """What `status`, the observer and a cut-over take for the last verdict."""
+    covered = read_coverage(configuration.load(project.config).reports())
+    return "" if covered is None else covered.of("purchase").verdict
+
+
 @pytest.mark.slow
 def test_a_dry_run_says_what_it_would_do_and_writes_nothing(
     project: Project, spark: SparkSession, capfd: pytest.CaptureFixture[str]
@@ -134,6 +141,7 @@ def test_a_dry_run_says_what_it_would_do_and_writes_nothing(
     assert "nothing was written" in shown
     assert project.differences() == before
     assert wiring.dumps_asked_for(configuration.load(project.config))[0].requests == ()
+    assert verdict_of(project) == "different"
     keys = configuration.load(project.config).reports() / "verify-keys.jsonl"
     assert stat.S_IMODE(keys.stat().st_mode) == 0o600
     assert project.command("repair", "--table", "purchase", "--range", "12", "21") == 1
@@ -178,6 +186,7 @@ def test_a_range_and_then_everything_is_repaired_while_writers_hit_the_same_keys
     assert (document["verdict"], document["after"], document["others"]) == ("repaired", {}, {})
     assert [state for _, state, _ in document["requests"]] == [RequestState.DONE.value]
     assert document["verdicts"] == [["purchase", "different", "equal"]]
+    assert verdict_of(project) == "equal", "whoever watches the run needn't verify once more"
     assert {sample["after"] for sample in document["samples"]} == {"repaired"}
     assert "5 rows in purchase" in (report.parent / "repair.html").read_text()
     project.run_here()
