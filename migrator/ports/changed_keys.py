@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+UNKNOWN_EPOCH = -1
+
 
 class ChangedKeysWriter(Protocol):
     """The list as the leader writes it. Keys are ``pyarrow.Table`` with the key's columns."""
+
+    def claim(self, epoch: int, follows: int) -> None:
+        """Notes that a leader of this machine is about to take the ledger over; it applies nothing before ``begin``.
+
+        Killed in between, it leaves an epoch in the ledger and no part: the claim tells that nothing is missing.
+        ``epoch`` and ``follows``: as for ``begin``.
+        """
+        ...
 
     def begin(self, epoch: int, after: int, follows: int) -> None:
         """Begins a leader's part of the list.
@@ -14,7 +24,8 @@ class ChangedKeysWriter(Protocol):
         Args:
             epoch: the leader's.
             after: the segment at which the ledger stands.
-            follows: the epoch that the ledger had before; 0: nothing was ever applied.
+            follows: the epoch that the ledger had before; 0: nothing was ever applied; ``UNKNOWN_EPOCH``: another
+                leader has applied something since the ledger was read.
         """
         ...
 

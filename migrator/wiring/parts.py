@@ -116,7 +116,7 @@ def parts(
     writer = with_rows_aside(writer, settings.apply, step, retries.came)
     if has_way_back(settings):
         listed = ChangedKeysFiles(settings.changed_keys())
-        writer = ListingTarget(writer, listed, partial(known_epoch, settings))
+        writer = ListingTarget(writer, listed, partial(wiring_target.peek, settings))
     target, stager = with_key_maps(writer, stager, surrogates, lambda: target_key_maps(settings))
     return Parts(
         mapping=loaded,

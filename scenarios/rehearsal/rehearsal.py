@@ -291,8 +291,11 @@ class Rehearsal:
                 )
         record = tool.document("cutover", "status")["record"]
         if record["open_side"] != side or record["phase"] != "idle":
-            step.failed(
-                f"the {record['open_side']} side is open, phase {record['phase']}: {record['reason']}"
+            raise MigratorError(
+                f"`migrator cutover {word}` didn't open the {side} side",
+                where=f"the {record['open_side']} side is open, phase {record['phase']}",
+                cause=record["reason"] or tool.last_lines(),
+                remedy="correct what is named, then rehearse again",
             )
         clients.write_for(0.5, side)
         step.lines.append(f"longest pause of a client: {clients.log.pause_s:.1f} s")

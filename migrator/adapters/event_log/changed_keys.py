@@ -5,6 +5,7 @@
     <directory>/<epoch>-<part>/begun.json     the segment at which the part begins, the epoch before it
     <directory>/<epoch>-<part>/<n>.arrows     Arrow stream: column ``segment`` and the key's columns of one table
     <directory>/<epoch>-<part>/unknown.jsonl  batches that wrote rows of a table whose keys nobody listed, a line each
+    <directory>/<epoch>.claimed               the epoch before, of a leader that takes over or was killed then
 
 Keys are on the disk's cache before their batch is applied, so a kill loses none that was applied; a power cut may, so
 parts of two boots don't join. A stream's last message may be torn: its batch was never applied.
@@ -24,11 +25,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from migrator.adapters.event_log.files.durable import disk_refused
+from migrator.ports.changed_keys import UNKNOWN_EPOCH
 
 FORMAT = 1
 PART_BYTES = 32 << 20
-PARTS_MAX = 8
-"""The most parts that are kept: the list reaches back no further than the oldest."""
+KEPT_BYTES, PARTS_MAX = 8 * PART_BYTES, 1_000
+"""The most bytes and parts that are kept: the list reaches back no further than the oldest. Each start of a leader
+begins a part, so a number of parts alone would forget what a few restarts came after."""
 _BEGUN, _UNKNOWN, _TABLE = "begun.json", "unknown.jsonl", b"table"
 _SEGMENT = "segment"
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
@@ -36,11 +39,11 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The head of a part.
+    """The head of a part; a claim has the same fields.
 
     Attributes:
         epoch: of the leader that writes it.
-        after: the segment at which the ledger stood.
+        after: the segment at which the ledger stood; 0 in a claim.
         follows: the epoch that the ledger had before.
         boot: names the time since the machine was started.
     """
@@ -57,21 +60,31 @@ class ChangedKeysFiles:
     Args:
         directory: made if it isn't there.
         part_bytes: keys in a part, roughly.
+        kept_bytes: of all parts but the one that is written.
     """
 
-    def __init__(self, directory: Path, part_bytes: int = PART_BYTES):
-        self._directory, self._part_bytes = directory, part_bytes
+    def __init__(self, directory: Path, part_bytes: int = PART_BYTES, kept_bytes: int = KEPT_BYTES):
+        self._directory, self._part_bytes, self._kept_bytes = directory, part_bytes, kept_bytes
         self._begun: Begun | None = None
         self._part = directory
         self._streams: dict[tuple[str, pa.Schema], pa.RecordBatchStreamWriter] = {}
         self._bytes = 0
         self._listed: dict[str, int] = {}
 
+    def claim(self, epoch: int, follows: int) -> None:
+        """See the port."""
+        if epoch == follows:  # it has the ledger already: it goes on after a lost connection
+            return
+        with _refusals(self._directory):
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _write(_claim(self._directory, epoch), Begun(epoch, 0, follows, _boot()))
+
     def begin(self, epoch: int, after: int, follows: int) -> None:
         """See the port."""
         self.close()
         with _refusals(self._directory):
             self._new_part(Begun(epoch, after, follows, _boot()))
+            _claim(self._directory, epoch).unlink(missing_ok=True)
 
     def note(self, segment: int, table: str, keys: pa.Table) -> None:
         """See the port."""
@@ -112,12 +125,26 @@ class ChangedKeysFiles:
         numbers = [int(name[21:]) for name in parts if name.startswith(f"{begun.epoch:020d}-")]
         self._part = self._directory / f"{begun.epoch:020d}-{max(numbers, default=-1) + 1:06d}"
         self._part.mkdir(mode=0o700, parents=True)
-        head = self._part / f".{_BEGUN}"
-        head.write_text(json.dumps({"format": FORMAT, **asdict(begun)}), "utf-8")
-        head.replace(self._part / _BEGUN)
-        for name in parts[: max(0, len(parts) + 1 - PARTS_MAX)]:
-            rmtree(self._directory / name, ignore_errors=True)
+        _write(self._part / _BEGUN, begun)
+        self._forget(parts)
         self._begun = begun
+
+    def _forget(self, parts: Sequence[str]) -> None:
+        """Removes the oldest parts beyond the bounds, and claims as old: those would hide that a part is missing."""
+        kept, left = list[str](), self._kept_bytes
+        for name in reversed(parts[-(PARTS_MAX - 1) :]):
+            left -= sum(path.stat().st_size for path in (self._directory / name).iterdir())
+            if left < 0:
+                break
+            kept.append(name)
+        if len(kept) == len(parts):
+            return
+        oldest = kept[-1] if kept else self._part.name
+        for claim in self._directory.glob("*.claimed"):
+            if claim.name[:20] <= oldest[:20]:
+                claim.unlink(missing_ok=True)
+        for name in parts[: len(parts) - len(kept)]:
+            rmtree(self._directory / name, ignore_errors=True)
 
 
 class ChangedKeysRead:
@@ -143,8 +170,12 @@ class ChangedKeysRead:
         wanted, boot = epoch, _boot()
         for name in reversed(_parts(self._directory)):
             part = self._directory / name
-            begun = _begun(part)
-            if begun is None or begun.epoch != wanted or begun.boot != boot:
+            begun = _begun(part / _BEGUN)
+            if begun is None:
+                return None
+            while wanted > begun.epoch and (claim := _begun(_claim(self._directory, wanted))) is not None:
+                wanted = claim.follows if claim.boot == boot else UNKNOWN_EPOCH
+            if begun.epoch != wanted or begun.boot != boot:
                 return None
             found.append(part)
             if begun.after <= segment or not begun.follows:
@@ -158,14 +189,24 @@ def _parts(directory: Path) -> list[str]:
     return sorted(path.parent.name for path in directory.glob(f"*/{_BEGUN}"))
 
 
-def _begun(part: Path) -> Begun | None:
-    """The head of a part; None where it is of another version, or damaged."""
+def _claim(directory: Path, epoch: int) -> Path:
+    return directory / f"{epoch:020d}.claimed"
+
+
+def _write(path: Path, begun: Begun) -> None:
+    new = path.with_name(f".{path.name}")
+    new.write_text(json.dumps({"format": FORMAT, **asdict(begun)}), "utf-8")
+    new.replace(path)
+
+
+def _begun(path: Path) -> Begun | None:
+    """The head of a part, or a claim; None where it is missing, of another version, or damaged."""
     try:
-        document = json.loads((part / _BEGUN).read_text("utf-8"))
+        document = json.loads(path.read_text("utf-8"))
         if document.pop("format") != FORMAT:
             return None
         return Begun(**document)
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
         return None
 
 

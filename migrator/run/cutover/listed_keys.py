@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from migrator.model.ledger import Ledger
-from migrator.ports.changed_keys import ChangedKeysWriter
+from migrator.ports.changed_keys import UNKNOWN_EPOCH, ChangedKeysWriter
 from migrator.ports.mirror import Mirror
 from migrator.ports.target import Target, TargetBatch, TargetRows
 from migrator.run.passed import PassedOn
@@ -18,20 +18,24 @@ class ListingTarget(PassedOn):
     Args:
         target: what writes.
         keys: the list.
-        known_epoch: the epoch that the ledger has, before it is taken over.
+        known: the ledger as it is before it is taken over; None: there is none.
     """
 
-    def __init__(self, target: Target, keys: ChangedKeysWriter, known_epoch: Callable[[], int]):
+    def __init__(self, target: Target, keys: ChangedKeysWriter, known: Callable[[], Ledger | None]):
         super().__init__(target)
-        self._keys, self._known_epoch = keys, known_epoch
+        self._keys, self._known = keys, known
         self._segment = 0
 
     def open(self, epoch: int) -> Ledger:
         """See the port."""
-        before = self._known_epoch()
+        known = self._known()
+        before, segment = (0, 0) if known is None else (known.epoch, known.segment)
+        self._keys.claim(epoch, before)
         ledger = super().open(epoch)
         self._segment = ledger.segment
-        self._keys.begin(epoch, ledger.segment, before)
+        # Between the look and the take-over another leader may have applied a batch, under an epoch not seen here.
+        follows = before if ledger.segment == segment else UNKNOWN_EPOCH
+        self._keys.begin(epoch, ledger.segment, follows)
         return ledger
 
     def apply(self, batch: TargetBatch) -> None:

@@ -23,6 +23,8 @@ CUTOVER = (
         "migrator/adapters/event_log/changed_keys.py",
         _LISTED,
         ("another leader's changes aren't missed", "begun.epoch != wanted or", ""),
+        ("any epoch without a part applied nothing", "wanted = claim.follows if", "wanted = begun.epoch if"),
+        ("claims outlive their parts", "if claim.name[:20] <= oldest[:20]:", "if False:"),
         (
             "a list that begins late counts as whole",
             "if begun.after <= segment or not begun.follows:",
@@ -34,7 +36,7 @@ CUTOVER = (
             "Begun(begun.epoch, segment, begun.epoch",
             "Begun(begun.epoch, segment - 1, begun.epoch",
         ),
-        ("a power cut is passed over", "begun.boot != boot", "False"),
+        ("a power cut is passed over", "or begun.boot != boot", ""),
     ),
     *mutants_of(
         "migrator/wiring/gates/judge.py",

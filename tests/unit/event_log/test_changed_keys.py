@@ -89,13 +89,69 @@ def test_a_list_that_grows_too_long_forgets_its_beginning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(changed_keys, "PARTS_MAX", 3)
-    writer, reader = ChangedKeysFiles(tmp_path, part_bytes=1), ChangedKeysRead(tmp_path)
+    forgets_its_beginning(tmp_path / "parts", ChangedKeysFiles(tmp_path / "parts", part_bytes=1))
+    monkeypatch.undo()
+    writer = ChangedKeysFiles(tmp_path / "sizing", part_bytes=1)
+    writer.begin(1, 0, 0)
+    writer.note(1, "a", keys(1))
+    writer.close()
+    size = sum(path.stat().st_size for path in tmp_path.glob("sizing/*/*"))
+    kept = ChangedKeysFiles(tmp_path / "bytes", part_bytes=1, kept_bytes=2 * size + size // 2)
+    forgets_its_beginning(tmp_path / "bytes", kept)
+
+
+def forgets_its_beginning(tmp_path: Path, writer: ChangedKeysFiles) -> None:
+    reader = ChangedKeysRead(tmp_path)
     writer.begin(1, 0, 0)
     for segment in range(1, 8):
         writer.note(segment, "a", keys(segment))
     assert reader.since(0, "a", 1) is None
     assert ids(reader.since(5, "a", 1)) == [6, 7]
     assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_restarts_alone_forget_nothing(tmp_path: Path) -> None:
+    """A leader that is killed again and again, as in an incident: what changed in the meantime is known."""
+    reader = ChangedKeysRead(tmp_path)
+    for epoch in range(1, 41):
+        writer = ChangedKeysFiles(tmp_path)
+        writer.claim(epoch, epoch - 1)
+        writer.begin(epoch, epoch - 1, epoch - 1)
+        writer.note(epoch, "a", keys(epoch))
+    assert ids(reader.since(0, "a", 40)) == list(range(1, 41))
+
+
+def test_a_leader_that_was_killed_before_it_began_leaves_no_gap(tmp_path: Path) -> None:
+    reader = ChangedKeysRead(tmp_path)
+    first = ChangedKeysFiles(tmp_path)
+    first.claim(1, 0)
+    first.begin(1, 0, 0)
+    first.note(1, "a", keys(1))
+    ChangedKeysFiles(tmp_path).claim(2, 1)  # killed behind the ledger's take-over
+    ChangedKeysFiles(tmp_path).claim(3, 2)
+    last = ChangedKeysFiles(tmp_path)
+    last.claim(4, 3)
+    last.begin(4, 1, 3)
+    last.note(2, "a", keys(2))
+    assert ids(reader.since(0, "a", 4)) == [1, 2]
+    (tmp_path / f"{2:020d}.claimed").unlink()
+    assert reader.since(0, "a", 4) is None, "as if another machine had led"
+
+
+def test_claims_hide_no_part_that_was_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A leader killed between its part and the removal of its claim; the part is forgotten later."""
+    monkeypatch.setattr(changed_keys, "PARTS_MAX", 2)
+    for epoch in range(1, 5):
+        writer = ChangedKeysFiles(tmp_path)
+        writer.claim(epoch, epoch - 1)
+        claim = next(tmp_path.glob("*.claimed"))
+        content = claim.read_text()
+        writer.begin(epoch, epoch - 1, epoch - 1)
+        writer.note(epoch, "a", keys(epoch))
+        claim.write_text(content)
+        assert len(list(tmp_path.glob("*.claimed"))) <= 2
+    assert ChangedKeysRead(tmp_path).since(1, "a", 4) is None
+    assert ids(ChangedKeysRead(tmp_path).since(2, "a", 4)) == [3, 4]
 
 
 def test_parts_of_two_boots_do_not_join(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +190,11 @@ def test_no_key_is_ever_missing(tmp_path: Path, seed: int) -> None:
         if chance.random() < 0.3:  # another machine leads for a while
             applied.append((segment := segment + 1, chance.randrange(50)))
             before, epoch = epoch, epoch + 1
-        writer = ChangedKeysFiles(tmp_path, part_bytes=chance.choice((1, 1 << 20)))
+        writer = ChangedKeysFiles(tmp_path, chance.choice((1, 1 << 20)), chance.choice((2_000, 1 << 20)))
+        if chance.random() < 0.3:  # killed behind the take-over
+            writer.claim(epoch, before)
+            before, epoch = epoch, epoch + 1
+        writer.claim(epoch, before)
         writer.begin(epoch, segment, before)
         for _ in range(chance.randrange(5)):
             key = chance.randrange(50)

@@ -14,6 +14,7 @@ from migrator.model.position import Position
 from migrator.model.progress import Checkpoint
 from migrator.model.table import TableId
 from migrator.model.target import TargetTable
+from migrator.ports.changed_keys import UNKNOWN_EPOCH
 from migrator.ports.mirror import Mirror
 from migrator.ports.target import TargetBatch, TargetRows
 from migrator.run.cutover.listed_keys import ListingTarget
@@ -27,6 +28,10 @@ class Listed:
     def __init__(self) -> None:
         self.events: list[tuple[Any, ...]] = []
         self.fails = False
+        self.stands_at = 7
+
+    def claim(self, epoch: int, follows: int) -> None:
+        self.events.append(("claimed", epoch, follows))
 
     def begin(self, epoch: int, after: int, follows: int) -> None:
         self.events.append(("begun", epoch, after, follows))
@@ -44,7 +49,8 @@ class Listed:
     # -- the target
 
     def open(self, epoch: int) -> Ledger:
-        return Ledger("m", epoch, 7, None)
+        self.events.append(("taken over", epoch))
+        return Ledger("m", epoch, self.stands_at, None)
 
     def apply(self, batch: TargetBatch) -> None:
         if self.fails:
@@ -75,11 +81,23 @@ def listed() -> Listed:
 
 
 def target_of(listed: Listed) -> ListingTarget:
-    found = ListingTarget(listed, listed, lambda: 4)  # type: ignore[arg-type]
+    found = ListingTarget(listed, listed, lambda: Ledger("m", 4, 7, None))  # type: ignore[arg-type]
     found.open(5)
-    assert listed.events == [("begun", 5, 7, 4)]
+    assert listed.events == [("claimed", 5, 4), ("taken over", 5), ("begun", 5, 7, 4)]
     listed.events.clear()
     return found
+
+
+def test_what_another_leader_applied_between_look_and_take_over_is_a_gap(listed: Listed) -> None:
+    """Fenced by the ledger alone, it had an epoch that this process never saw."""
+    ListingTarget(listed, listed, lambda: Ledger("m", 3, 6, None)).open(5)  # type: ignore[arg-type]
+    assert listed.events[-1] == ("begun", 5, 7, UNKNOWN_EPOCH)
+
+
+def test_the_first_leader_follows_nobody(listed: Listed) -> None:
+    listed.stands_at = 0
+    ListingTarget(listed, listed, lambda: None).open(5)  # type: ignore[arg-type]
+    assert listed.events[-1] == ("begun", 5, 0, 0)
 
 
 def batch(*of: TargetRows, **values: Any) -> TargetBatch:
