@@ -235,11 +235,12 @@ class _Text:
 
     def _expression(self, expression: Any) -> list[Any]:
         text = str(expression.toJSON())
-        parts: list[Any] = [self._part(part) for part in json.loads(text)]
+        nodes: list[Node] = json.loads(text)
+        parts: list[Any] = [self._part(node) for node in nodes]
         if _BYTES.search(text):
             parts.append(_without_ids(str(expression.sql())))
         if _HIDDEN.search(text) or any(_unwritten(self._spark, name) for name in set(_CLASS.findall(text))):
-            parts += self._hidden(expression)
+            parts += self._hidden(expression, nodes)
         return parts
 
     def _part(self, part: Node) -> list[Any]:
@@ -262,20 +263,53 @@ class _Text:
             return self._part(value) if "class" in value else {k: self._value(v) for k, v in value.items()}
         return _BYTES.sub("", value) if isinstance(value, str) else value
 
-    def _hidden(self, expression: Any) -> list[Any]:
-        """Returns the subqueries, Python functions, options and modes within an expression."""
+    def _hidden(self, expression: Any, nodes: Sequence[Node]) -> list[Any]:
+        """Returns the subqueries, Python functions, options and modes within an expression, whose JSON is ``nodes``.
+
+        Asks the JVM only for nodes that have some: a long expression has thousands, and each question takes its time.
+        """
         found: list[Any] = []
-        kind = _kind(expression)
-        for field_name in _unwritten(self._spark, str(expression.getClass().getName())):
-            found.append([kind, field_name, _ADDRESS.sub("", str(getattr(expression, field_name)()))])
-        if kind in SUBQUERIES:
-            found.append(self._plan(expression.plan()))
-        elif kind.startswith("Python"):
-            found.append(function_text(bytes(expression.func().command().unsafeArray())))
-            self._functions[id(found[-1])] = found[-1]
-        for child in _items(expression.children()):
-            found += self._hidden(child)
+        for node, own in zip(_nodes(expression, nodes, self._tells), nodes, strict=True):
+            if node is None:
+                continue
+            kind = _class_of(own)
+            for name in _unwritten(self._spark, str(own["class"])):
+                found.append([kind, name, _ADDRESS.sub("", str(getattr(node, name)()))])
+            if kind in SUBQUERIES:
+                found.append(self._plan(node.plan()))
+            elif kind.startswith("Python"):
+                found.append(function_text(bytes(node.func().command().unsafeArray())))
+                self._functions[id(found[-1])] = found[-1]
         return found
+
+    def _tells(self, own: Node) -> bool:
+        kind = _class_of(own)
+        return (
+            kind in SUBQUERIES
+            or kind.startswith("Python")
+            or bool(_unwritten(self._spark, str(own["class"])))
+        )
+
+
+def _nodes(expression: Any, nodes: Sequence[Node], wanted: Callable[[Node], bool]) -> Iterator[Any]:
+    """The nodes of an expression, its own first, as they stand in its JSON; None for one that isn't wanted.
+
+    Spark numbers nodes in this order too, but counts a subquery's plan in.
+    """
+    if not any(_class_of(own) in SUBQUERIES for own in nodes):
+        yield from (expression.apply(number) if wanted(own) else None for number, own in enumerate(nodes))
+        return
+    yield from _all_of(expression)
+
+
+def _all_of(expression: Any) -> Iterator[Any]:
+    yield expression
+    for child in _items(expression.children()):
+        yield from _all_of(child)
+
+
+def _class_of(own: Node) -> str:
+    return re.split(r"[.$]", str(own["class"]).rstrip("$"))[-1]
 
 
 def _unwritten(spark: SparkSession, name: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from migrator.model.table import Column, TableId, TableSchema
 from migrator.model.target import TargetColumn
 from transforms import Mapping
+from transforms.analysis import fingerprint as module
 from transforms.analysis.fingerprint import Fingerprint, fingerprint
 from transforms.analysis.plan import analyse
 from transforms.frames import constants
@@ -223,3 +224,30 @@ def test_another_type_of_a_column_that_is_read_is_another_basis(spark: SparkSess
     read, unread = DIFFERENT["filter"], DIFFERENT["plain"]
     assert taken(spark, read, schemas).basis != taken(spark, read, SCHEMAS).basis
     assert taken(spark, unread, schemas) == taken(spark, unread, SCHEMAS)
+
+
+def test_nodes_are_asked_for_by_their_number_and_few_are(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each question to the JVM takes its time: a walk through all nodes took most of a long mapping's start."""
+    asked, walked = list[int](), list[int]()
+    numbered = module._nodes
+
+    def both(expression: Any, nodes: Sequence[module.Node], wanted: Callable[[Any], bool]) -> Iterator[Any]:
+        found = list(numbered(expression, nodes, wanted))
+        every = list(module._all_of(expression))
+        assert [str(node.getClass().getName()) for node in every] == [own["class"] for own in nodes]
+        assert all(node is None or node.equals(other) for node, other in zip(found, every, strict=True))
+        asked.append(sum(node is not None for node in found))
+        walked.append(len(every))
+        return iter(found)
+
+    monkeypatch.setattr(module, "_nodes", both)
+    for name in ("lambda", "try cast", "udf", "explode", "other options"):
+        taken(spark, DIFFERENT[name], SCHEMAS)
+    branches = F.when(F.col("delay") == 0, F.lit("0"))
+    for number in range(1, 100):
+        branches = branches.when(F.col("delay") == number, F.concat(F.lit(f"{number}"), F.col("dest")))
+    summed = (F.col("delay") + 1).cast("string")
+    taken(spark, lambda flights: flights.select("id", F.concat(branches, summed).alias("dest")), SCHEMAS)
+    assert 0 < 20 * asked[-1] < walked[-1]
