@@ -18,20 +18,26 @@ _LONGEST_S = 300.0
 
 
 def killed(
-    tool: Tool, settings: Settings, word: str, warm: Callable[[], bool], points: Sequence[str] = POINTS
-) -> list[str]:
-    """Takes a switch with a kill at every point; what was seen, in words. A leader without a kill leads in the end.
+    tool: Tool,
+    settings: Settings,
+    word: str,
+    warm: Callable[[], bool],
+    say: Callable[[str], None],
+    points: Sequence[str] = POINTS,
+) -> None:
+    """Takes a switch with a kill at every point. A leader without a kill leads in the end.
 
     Args:
         tool: leads already, or not yet.
         settings: of the project.
         word: ``start`` or ``back``.
         warm: tells whether both ways keep up.
+        say: gets what was seen of each point, as it was seen.
         points: some of ``POINTS``, in their order.
 
     Raises ``MigratorError`` where no end comes.
     """
-    said, asked = list[str](), False
+    asked = False
     for point in points:
         tool.leader.stop()
         began = time.monotonic()
@@ -41,17 +47,14 @@ def killed(
             tool.command("cutover", word, "--wait", "0.1")
             asked = True
         if _died(tool, settings):
-            said.append(
-                f"killed at {point}: {_record(settings).phase} after {time.monotonic() - began:.1f} s"
-            )
+            say(f"killed at {point}: {_record(settings).phase} after {time.monotonic() - began:.1f} s")
         else:
-            said.append(f"not reached: {point}, a leader that goes on had passed it")
+            say(f"not reached: {point}, a leader that goes on had passed it")
             if _settled(settings):
                 break
     tool.leader.stop()
     tool.lead()
     tool.wait(lambda: _settled(settings), "the switch's end", _LONGEST_S)
-    return said
 
 
 def _died(tool: Tool, settings: Settings) -> bool:
@@ -73,7 +76,8 @@ def _died(tool: Tool, settings: Settings) -> bool:
         time.sleep(_LOOK_S)
     raise MigratorError(
         f"a switch didn't go on within {_LONGEST_S:g} s",
-        cause=_record(settings).reason,
+        where=f"phase {_record(settings).phase}",
+        cause=_record(settings).reason or tool.last_lines(),
         remedy="correct what is named, then rehearse again",
     )
 

@@ -276,7 +276,7 @@ class Rehearsal:
         time.sleep(_LOOK_S)
         clients.log.pause_s = 0.0
         if kill:
-            step.lines += killed(tool, settings, word, lambda: _warm(settings))
+            killed(tool, settings, word, lambda: _warm(settings), step.lines.append)
         else:
             done = tool.command("cutover", word, "--wait", f"{PATIENCE_S:g}")
             step.lines += done.text.splitlines()

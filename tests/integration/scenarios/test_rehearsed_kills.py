@@ -29,11 +29,13 @@ def test_leaders_that_are_killed_in_turn_end_with_one_open_side(
     back = way_back(settings)
     try:
         points = ("begun", "draining_done", "opening")
-        said = killed(
+        said = list[str]()
+        killed(
             tool,
             settings,
             "start",
             lambda: (found := peek(back)) is not None and found.checkpoint is not None,
+            said.append,
             points,
         )
         assert open_side(project) is Side.NEW
