@@ -192,6 +192,8 @@ class _Story:
             code = self._cutover(wanted)
             if code == 0:
                 break
+            if code == _UNKNOWN:  # it goes on: to ask again is refused
+                raise MigratorError(f"the {side} side wasn't open within {_LONG_S:g} s", cause="see above")
             self.say(f"the switch was undone (exit code {code}); once more")
         else:
             raise MigratorError(f"no switch to the {side} side came through", cause="its reasons are above")

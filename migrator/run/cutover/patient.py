@@ -7,8 +7,9 @@ it asks, it writes a version of the record that a newer one refuses, or it moves
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Generic, TypeVar, cast
 
 from migrator.connections.patience import SilentError, patiently
 from migrator.errors import ConnectionFailed
@@ -19,6 +20,12 @@ from migrator.ports.cutover import CutoverBook, CutoverSide
 SILENT_S = 10.0
 _SLOW_S = 30.0
 """Seconds for what may take time: sequences wait for locks, and rows are read."""
+_LASTS = {
+    "compare": "the comparison of the rows that changed",
+    "structure": "a look at the structure of the tables",
+    "number": "moving the sequences",
+}
+"""Calls that may take that long, by their names in messages."""
 _Result = TypeVar("_Result")
 
 
@@ -83,7 +90,7 @@ class PatientSide:
 
     def __init__(self, side: Side, behind: CutoverSide, silent_s: float = SILENT_S):
         self._name, self._behind, self._silent_s = f"the {side} side of the cut-over", behind, silent_s
-        self._alone = {name: threading.Lock() for name in ("compare", "structure", "number")}
+        self._alone = {name: _Alone[object]() for name in _LASTS}
 
     def position(self) -> Position:
         """See the port."""
@@ -98,8 +105,15 @@ class PatientSide:
         return self._called(self._behind.passed, self._silent_s)
 
     def compare(self, since: int, effort: Effort) -> int:
-        """See the port."""
-        return self._one("compare", lambda: self._behind.compare(since, effort), effort.limit_s + _SLOW_S)
+        """See the port.
+
+        While everybody can write, a comparison that was left behind is this one as well: what changes meanwhile is
+        compared at rest anyway. On a busy machine no comparison would come to its end in time otherwise.
+        """
+        limit_s = effort.limit_s + _SLOW_S
+        return self._one(
+            "compare", lambda: self._behind.compare(since, effort), limit_s, joins=not effort.at_rest
+        )
 
     def structure(self) -> Mapping[str, str]:
         """See the port."""
@@ -109,28 +123,55 @@ class PatientSide:
         """See the port."""
         self._one("number", self._behind.number, max(self._silent_s, _SLOW_S))
 
-    def _one(self, name: str, call: Callable[[], _Result], limit_s: float) -> _Result:
-        """Makes a call that may take time. One that was left behind is waited for: the next ones beside it would make
-        each other slower, and none would come to its end in time."""
+    def _one(self, name: str, call: Callable[[], _Result], limit_s: float, joins: bool = False) -> _Result:
+        """Makes a call that may take time, beside no other one: the next ones would make each other slower.
 
-        def in_turn() -> _Result:
-            if not self._alone[name].acquire(timeout=limit_s):
-                raise ConnectionFailed(
-                    "a database doesn't answer",
-                    where=self._name,
-                    cause=f"a former {name} is still under way",
-                    remedy="see the network between this machine and the server",
-                    retryable=True,
-                )
-            try:
-                return call()
-            finally:
-                self._alone[name].release()
-
-        return self._called(in_turn, limit_s)
+        One that was left behind is waited for. ``joins``: what that one returns is returned, if it returns in time.
+        Raises ``ConnectionFailed`` past the limit.
+        """
+        alone = cast("_Alone[_Result]", self._alone[name])
+        try:
+            return patiently(lambda: alone.result(call, limit_s, joins), limit_s, lambda: False, lambda: None)
+        except SilentError as error:
+            raise ConnectionFailed(
+                "a cut-over waits longer for a database than it may",
+                where=self._name,
+                cause=f"{_LASTS[name]} takes longer than {limit_s:g} s: this machine or a server is busy, or a line"
+                " fell silent",
+                remedy="wait: it goes on and is waited for; else see what keeps the machine busy, and the network",
+                retryable=True,
+            ) from error
 
     def _called(self, call: Callable[[], _Result], limit_s: float) -> _Result:
         return answered(call, limit_s, self._name)
+
+
+class _Alone(Generic[_Result]):
+    """Calls of one kind, of which none is made beside another."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._last: tuple[float, _Result] | None = None
+
+    def result(self, call: Callable[[], _Result], limit_s: float, joins: bool) -> _Result:
+        """Returns what the call returns, or, if it ``joins``, what one returns that was under way.
+
+        Raises ``SilentError`` where another one takes longer than the limit. By then whoever asked is gone: to make
+        the call for nobody would keep the next ones from being made in time.
+        """
+        asked_s = time.monotonic()
+        if not self._lock.acquire(timeout=limit_s):
+            raise SilentError("another call is under way")
+        try:
+            if time.monotonic() - asked_s >= limit_s:
+                raise SilentError("another call was under way")
+            if joins and self._last is not None and self._last[0] >= asked_s:
+                return self._last[1]
+            result = call()
+            self._last = time.monotonic(), result
+            return result
+        finally:
+            self._lock.release()
 
 
 def answered(

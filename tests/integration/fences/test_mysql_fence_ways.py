@@ -182,8 +182,13 @@ def test_open_transactions_of_others_are_named_and_ended(place: MysqlPlace) -> N
 
 
 @pytest.mark.parametrize("kind", [FenceKind.TRIGGERS, FenceKind.ACCOUNT_LOCK])
-def test_a_prepared_transaction_is_named_and_can_be_ended(place: MysqlPlace, kind: FenceKind) -> None:
+def test_a_prepared_transaction_is_named_and_left_where_it_may_be_anothers(
+    place: MysqlPlace, kind: FenceKind
+) -> None:
+    """On a server without other databases it is ended: see test_read_only_servers."""
     plan, fence = plan_of(place, kind), place.fence()
+    another = f"another_{place.database.database[-10:]}"
+    place.database.execute(f"CREATE DATABASE {another}", f"CREATE TABLE {another}.t (id int PRIMARY KEY)")
     app = place.connect(place.app)
     for statement in (
         "XA START 'one''s', 'b', 7",
@@ -203,8 +208,12 @@ def test_a_prepared_transaction_is_named_and_can_be_ended(place: MysqlPlace, kin
             fence.raise_fence(plan, LONG_S)
         [found] = fence.open_transactions(plan)
         assert found.prepared
+        fence.end([found])
+        assert fence.open_transactions(plan) == (found,), "its coordinator has promised to commit it"
+        assert "XA ROLLBACK" in found.words()
     finally:
-        fence.end(fence.open_transactions(plan))
+        run(place.connect(""), "XA ROLLBACK 'one''s', 'b', 7")
+        place.database.execute(f"DROP DATABASE {another}")
     assert fence.open_transactions(plan) == ()
     assert [row[2] for row in rows_of(place, 1)] == [5, 6]
     fence.raise_fence(plan, LONG_S)

@@ -16,7 +16,7 @@ from migrator.adapters.fences.shared.kept_fence import Side
 from migrator.embedded.process import scratch_directory
 from migrator.errors import CutoverError, MigratorError
 from migrator.model.cutover.fence import FenceKind, Standing
-from tests.contract.fences.fence_under_test import LONG_S, plan_of
+from tests.contract.fences.fence_under_test import LONG_S, plan_of, run
 from tests.integration.fences.mysql_place import FENCES, MysqlPlace
 from tests.integration.fences.postgres_place import PostgresPlace
 from tests.servers import Database, embedded_postgres, fresh_database, server_of
@@ -171,3 +171,22 @@ def test_a_standby_of_postgresql_is_named_and_fenced_once_it_is_promoted(
             place.database.query(remedy.partition("promote this server: ")[2].partition(";")[0])
             assert place.fence().raise_fence(plan, LONG_S, epoch=2).standing is Standing.UP
             assert place.fence().open_fence(plan, LONG_S, epoch=2).standing is Standing.DOWN
+
+
+def test_prepared_transactions_are_ended_where_no_other_database_is(place: MysqlPlace) -> None:
+    """Nothing tells whose they are: one that another application has promised to commit is left to it."""
+    plan, fence = plan_of(place, FenceKind.ACCOUNT_LOCK), place.fence()
+    app = place.connect(place.app)
+    for statement in ("XA START 'x'", f"INSERT INTO {place.table(1)} VALUES (9, 1, 1)", "XA END 'x'"):
+        run(app, statement)
+    run(app, "XA PREPARE 'x'")
+    app.close()
+    place.database.execute("CREATE DATABASE `other-s`", "CREATE TABLE `other-s`.t (id int PRIMARY KEY)")
+    try:
+        (found,) = fence.open_transactions(plan)
+        fence.end([found])
+        assert fence.open_transactions(plan) == (found,)
+    finally:
+        place.database.execute("DROP DATABASE `other-s`")
+    fence.end([found])
+    assert fence.open_transactions(plan) == ()

@@ -17,6 +17,7 @@ _WORDS = Words(
     kept="",
     exempt="READ_ONLY ADMIN",
     sees=("PROCESS",),
+    innodb_tables="INNODB_SYS_TABLES",
 )
 
 

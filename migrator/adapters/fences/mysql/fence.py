@@ -11,7 +11,7 @@ from migrator.adapters.fences.mysql.counting import CountedErrors, Counting
 from migrator.adapters.fences.mysql.read_only import ReadOnly
 from migrator.adapters.fences.mysql.session import MysqlFenceSession, Words
 from migrator.adapters.fences.mysql.survey import survey
-from migrator.adapters.fences.mysql.transactions import on_tables, prepared, running
+from migrator.adapters.fences.mysql.transactions import on_tables, prepared, running, shared
 from migrator.adapters.fences.mysql.triggers import Triggers
 from migrator.adapters.fences.shared.kept_fence import KeptFence, Side
 from migrator.adapters.fences.shared.notes import Notes
@@ -34,6 +34,7 @@ _WORDS = Words(
     " WHERE VARIABLE_NAME IN ('read_only', 'super_read_only')",
     exempt="",
     sees=("PROCESS", "XA_RECOVER_ADMIN"),
+    innodb_tables="INNODB_TABLES",
 )
 
 
@@ -121,10 +122,10 @@ class MysqlFence(KeptFence[MysqlFenceSession]):
         return [one for one in on_tables(session, plan.tables) if one.login != plan.login]
 
     def _end(self, session: MysqlFenceSession, one: OpenTransaction) -> None:
-        if one.prepared:
-            session.change(f"XA ROLLBACK {one.id}")
-        else:
+        if not one.prepared:
             session.kill(int(one.id))
+        elif not shared(session, (self._side.server.database, notes_place(self._side)[0])):
+            session.change(f"XA ROLLBACK {one.id}")
 
     def _forgotten_by_hand(self) -> list[str]:
         with self._session() as session:

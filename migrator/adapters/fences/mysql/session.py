@@ -47,6 +47,7 @@ class Words:
         kept: query of the variables that outlive a restart, and their values; empty where there are none.
         exempt: a right whose owners write all the same; empty where nobody does.
         sees: global rights without which others' transactions and sessions are hidden.
+        innodb_tables: the view of all tables of InnoDB, also of databases on which the login has no right.
     """
 
     xa: str
@@ -57,6 +58,7 @@ class Words:
     kept: str
     exempt: str
     sees: tuple[str, ...]
+    innodb_tables: str
 
 
 class MysqlFenceSession:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from migrator.adapters.fences.mysql.rights import must_see
 from migrator.adapters.fences.mysql.session import MysqlFenceSession
+from migrator.errors import CutoverError
 from migrator.model.cutover.fence import OpenTransaction
 from migrator.model.table import TableId
 
@@ -25,6 +26,7 @@ _OF_TABLES = (
     " LEFT JOIN information_schema.INNODB_TRX x ON x.trx_mysql_thread_id = p.ID WHERE m.OBJECT_TYPE = 'TABLE'"
     " AND m.LOCK_STATUS = 'GRANTED' AND p.ID <> CONNECTION_ID() AND (m.OBJECT_SCHEMA, m.OBJECT_NAME) IN ({places})"
 )
+_UNDECIDED = "an XA transaction, which its coordinator decides, or XA COMMIT, XA ROLLBACK"
 _METADATA = (
     "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'performance_schema'"
     " AND TABLE_NAME = 'metadata_locks' AND @@performance_schema = 1"
@@ -73,9 +75,32 @@ def running(
 def prepared(session: MysqlFenceSession) -> list[OpenTransaction]:
     """Transactions of XA that wait for their outcome: whose, and on which tables, the server doesn't tell."""
     return [
-        OpenTransaction(_xid(int(format_id), int(length), str(data)), "", "", "an XA transaction", True)
+        OpenTransaction(_xid(int(format_id), int(length), str(data)), "", "", _UNDECIDED, True)
         for format_id, length, _, data in session.rows(session.words.xa)
     ]
+
+
+def shared(session: MysqlFenceSession, ours: Sequence[str]) -> bool:
+    """Tells whether a prepared transaction may be another application's: it has promised its coordinator to commit.
+
+    So it is where tables of databases beside ``ours`` are there, and where the server doesn't tell.
+    """
+    places = ", ".join(["%s"] * len(ours))
+    try:
+        [(every,)] = session.rows(
+            "SELECT COUNT(DISTINCT SUBSTRING_INDEX(NAME, '/', 1))"
+            f" FROM information_schema.{session.words.innodb_tables}"
+            " WHERE NAME LIKE '%/%' AND SUBSTRING_INDEX(NAME, '/', 1) NOT IN ('mysql', 'sys')"
+        )
+        # Counted, because InnoDB writes names as files have them, and no function of the server does.
+        [(known,)] = session.rows(
+            "SELECT COUNT(DISTINCT TABLE_SCHEMA) FROM information_schema.TABLES WHERE ENGINE = 'InnoDB'"
+            f" AND TABLE_SCHEMA IN ({places})",
+            ours,
+        )
+    except CutoverError:
+        return True
+    return int(every) > int(known)
 
 
 def _xid(format_id: int, length: int, data: str) -> str:
