@@ -383,8 +383,10 @@ def _dumped(settings: Settings) -> bool:
 
 
 def _warm(settings: Settings) -> bool:
+    """Tells whether the way back has all that a switch asks for: it is refused while a target is filled."""
     found = peek(way_back(settings))
-    return found is not None and found.checkpoint is not None
+    checkpoint = None if found is None else found.checkpoint
+    return checkpoint is not None and checkpoint.dump_complete() and not checkpoint.filling
 
 
 def _applied(tool: Tool, settings: Settings) -> None:
