@@ -29,10 +29,34 @@ _RULES: LiteralString = """pg_catalog.concat_ws(' ', CASE WHEN l.collprovider = 
           WHERE one.datname = pg_catalog.current_database()) AS o(d)) END,
   j.l ->> 'collprovider', j.l ->> 'collcollate', j.l ->> 'collctype', j.l ->> 'colllocale',
   j.l ->> 'colliculocale', j.l ->> 'collicurules')"""
-ORDER_OF: LiteralString = f"""(SELECT pg_catalog.concat_ws(' ', {_RULES}, {_ACTUAL})
-  FROM pg_catalog.pg_collation l, LATERAL (SELECT pg_catalog.to_jsonb(l)) AS j(l)
-  WHERE l.oid = a.attcollation)"""
-"""All that decides how the texts of a column sort, as SQL over ``a``, its row of ``pg_attribute``; NULL: no text."""
+_PARTS: LiteralString = """(
+  WITH RECURSIVE part (type, sorting) AS (
+    SELECT a.atttypid, a.attcollation
+    UNION
+    SELECT n.type, n.sorting FROM part p JOIN pg_catalog.pg_type t ON t.oid = p.type CROSS JOIN LATERAL (
+      SELECT t.typbasetype, p.sorting WHERE t.typtype = 'd'
+      UNION ALL SELECT t.typelem, p.sorting WHERE t.typelem <> 0 AND t.typlen = -1
+      UNION ALL SELECT r.rngsubtype, r.rngcollation FROM pg_catalog.pg_range r
+                WHERE t.oid IN (r.rngtypid, r.rngmultitypid)
+      UNION ALL SELECT f.atttypid, f.attcollation FROM pg_catalog.pg_attribute f
+                WHERE t.typtype = 'c' AND f.attrelid = t.typrelid AND f.attnum > 0 AND NOT f.attisdropped
+    ) AS n(type, sorting)
+  )
+  SELECT p.type, p.sorting, t.typtype FROM part p JOIN pg_catalog.pg_type t ON t.oid = p.type)"""
+"""The types within a column's and the collations by which they sort, as SQL over ``a``, its row of ``pg_attribute``.
+
+A range sorts its bounds by a collation of its own, a composite its members by theirs: the column has none then.
+"""
+ORDER_OF: LiteralString = f"""(SELECT pg_catalog.concat_ws(' ',
+    (SELECT pg_catalog.string_agg(pg_catalog.concat_ws(' ', {_RULES}, {_ACTUAL}), ' ' ORDER BY l.oid)
+     FROM pg_catalog.pg_collation l, LATERAL (SELECT pg_catalog.to_jsonb(l)) AS j(l)
+     WHERE l.oid = ANY (pg_catalog.array_agg(w.sorting))),
+    'by type ' || pg_catalog.string_agg(w.type::text, ' ' ORDER BY w.type) FILTER (WHERE w.typtype <> 'b'))
+  FROM {_PARTS} AS w)"""
+"""All that decides how the values of a column sort, as SQL over ``a``, its row of ``pg_attribute``.
+
+Types that somebody made are told by their numbers: an enum that is made again has its labels in another order.
+"""
 _STALE: LiteralString = f"""
 SELECT n.nspname::text, l.collname::text, l.collprovider = 'd', pg_catalog.current_database()::text,
        f.recorded, f.actual, pg_catalog.string_agg(DISTINCT c.oid::pg_catalog.regclass::text, ', ')
@@ -40,8 +64,9 @@ FROM (SELECT r.oid FROM pg_catalog.pg_class r JOIN pg_catalog.pg_namespace s ON 
       WHERE s.nspname = {{schema}}::text AND r.relname = {{table}}::text) AS w(oid)
 CROSS JOIN pg_catalog.pg_class c
 JOIN pg_catalog.pg_index i ON i.indrelid = c.oid AND i.indisunique
-CROSS JOIN LATERAL pg_catalog.unnest(i.indcollation) AS used(oid)
-JOIN pg_catalog.pg_collation l ON l.oid = used.oid
+JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indexrelid AND a.attnum <= i.indnkeyatts
+CROSS JOIN LATERAL {_PARTS} AS used
+JOIN pg_catalog.pg_collation l ON l.oid = used.sorting
 JOIN pg_catalog.pg_namespace n ON n.oid = l.collnamespace
 CROSS JOIN LATERAL (SELECT CASE WHEN l.collprovider = 'd' THEN (
     SELECT pg_catalog.to_jsonb(d) ->> 'datcollversion' FROM pg_catalog.pg_database d

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
 import pyarrow as pa
 from psycopg import sql
 
+from migrator.connections.postgres.constraints import NOT_NULL
 from migrator.model.table import TableSchema
 from verify.readers.chunk_keys import (
     BYTES,
@@ -49,12 +50,12 @@ _KEY_TEXTS = {
     TIMESTAMPTZ: _MICROSECONDS,
     TEXT: "{}::text",
 }
-_UNIQUE = """
+_UNIQUE: LiteralString = f"""
 SELECT EXISTS (
   SELECT FROM pg_index i JOIN pg_class r ON r.oid = i.indrelid JOIN pg_namespace n ON n.oid = r.relnamespace
   WHERE n.nspname = %s AND r.relname = %s AND i.indisunique AND i.indisvalid AND i.indpred IS NULL
     AND %s::text[] = ARRAY(
-      SELECT CASE WHEN a.attnotnull THEN a.attname::text END
+      SELECT CASE WHEN {NOT_NULL} THEN a.attname::text END
       FROM unnest(i.indkey::int2[]) WITH ORDINALITY AS k(attnum, place)
       LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
       WHERE k.place <= i.indnkeyatts ORDER BY k.place))

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from psycopg import sql
 
+from migrator.connections.postgres.constraints import NOT_NULL
 from migrator.errors import VerifyError
 from migrator.model.table import Column, TableId, TableSchema
 from verify.readers.pending import Pending, PendingAnswer, pending_in_slot
@@ -66,19 +67,19 @@ _ARROW = {
 # Generated columns don't travel in the log, so a mapping never sees them and neither must the judge. From
 # PostgreSQL 18 on the log has stored ones; what triggers capture hasn't. A domain is what it is made of, with
 # its own modifier.
-_COLUMNS = """
+_COLUMNS: LiteralString = f"""
 WITH RECURSIVE made AS (
-  SELECT a.attnum, a.attname, a.attnotnull, a.attcollation, a.atttypid AS type, a.atttypmod AS modifier
+  SELECT a.attnum, a.attname, {NOT_NULL} AS filled, a.attcollation, a.atttypid AS type, a.atttypmod AS modifier
   FROM pg_attribute a JOIN pg_class r ON r.oid = a.attrelid JOIN pg_namespace n ON n.oid = r.relnamespace
   WHERE n.nspname = %s AND r.relname = %s AND r.relkind IN ('r', 'p')
     AND a.attnum > 0 AND NOT a.attisdropped
     AND (a.attgenerated = '' OR a.attgenerated = 's' AND %s AND current_setting('server_version_num')::int4 >=
     180000)
   UNION ALL
-  SELECT m.attnum, m.attname, m.attnotnull, m.attcollation, t.typbasetype, t.typtypmod
+  SELECT m.attnum, m.attname, m.filled, m.attcollation, t.typbasetype, t.typtypmod
   FROM made m JOIN pg_type t ON t.oid = m.type WHERE t.typbasetype <> 0
 )
-SELECT m.attname, t.typname, format_type(m.type, m.modifier), m.attnotnull, coalesce(c.collname, '')
+SELECT m.attname, t.typname, format_type(m.type, m.modifier), m.filled, coalesce(c.collname, '')
 FROM made m JOIN pg_type t ON t.oid = m.type AND t.typbasetype = 0
 LEFT JOIN pg_collation c ON c.oid = m.attcollation
 ORDER BY m.attnum

@@ -149,8 +149,8 @@ def _structure(query: Query, table: TableId, reflected: ReflectedTable, logged: 
             "key",
             name,
             "neither an immediate primary key nor a unique index on columns that are NOT NULL "
-            "(a deferrable key does not count, nor one compared by operators other than pg_catalog's, citext's, "
-            "ltree's)",
+            "(a deferrable key does not count, nor a NOT NULL that is NOT VALID, nor one compared by operators other "
+            "than pg_catalog's, citext's, ltree's)",
             f"ALTER TABLE {quoted(table)} ADD PRIMARY KEY (...);",
         )
     yield from _generated(query, reflected, logged)

@@ -5,7 +5,7 @@ doesn't read them either, and what a mapping needs of them it computes itself. F
 ones.
 
 The key is the primary key, else the narrowest unique index that is immediate, valid, without expressions,
-predicate or nullable columns. A deferrable key isn't one: two rows may share it inside a transaction, and
+predicate or columns that may have NULL. A deferrable key isn't one: two rows may share it inside a transaction, and
 then the log's images can't be told apart by key. Nor is an index that orders by operators which aren't
 pg_catalog's: our sessions see no others, and would compare keys in another order than the server sorts them
 in, so that chunks would leave keys out. Those of citext and ltree are known: for chunks of such keys they are
@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 from migrator.adapters.sources.postgres.settings import ColumnChoices
 from migrator.adapters.sources.postgres.types import Domains, base_type, logical_type
 from migrator.connections.postgres.collations import ORDER_OF
+from migrator.connections.postgres.constraints import NOT_NULL
 from migrator.errors import SchemaError
 from migrator.model.table import NONDETERMINISTIC, Column, TableId, TableSchema
 
@@ -39,7 +40,7 @@ LOGGED = """(a.attgenerated = '' OR
 """A condition for columns that the log can have, as SQL."""
 _COLUMNS = f"""
 SELECT a.attnum::int4, a.attname::text, a.atttypid::int8, a.atttypmod::int4,
-       pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attgenerated <> '',
+       pg_catalog.format_type(a.atttypid, a.atttypmod), {NOT_NULL}, a.attgenerated <> '',
        {LOGGED},
        coalesce(l.collname::text || CASE WHEN pg_catalog.to_jsonb(l) ->> 'collisdeterministic' = 'false'
                                          THEN ' {NONDETERMINISTIC}' ELSE '' END, ''),
@@ -48,8 +49,7 @@ SELECT a.attnum::int4, a.attname::text, a.atttypid::int8, a.atttypmod::int4,
             THEN '::' || pg_catalog.format_type(i.oid, NULL) ELSE '' END,
        CASE WHEN EXISTS (SELECT FROM pg_catalog.pg_index x
                          WHERE x.indrelid = a.attrelid AND x.indisunique AND a.attnum = ANY(x.indkey))
-            THEN pg_catalog.concat_ws(' ', {ORDER_OF},
-                                      CASE WHEN t.typtype <> 'b' THEN 'by type ' || t.oid END) ELSE '' END
+            THEN {ORDER_OF} ELSE '' END
 FROM pg_catalog.pg_attribute a
 JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
 JOIN pg_catalog.pg_proc f ON f.oid = t.typoutput
@@ -61,8 +61,8 @@ ORDER BY a.attnum
 _NUMBERS = """
 SELECT a.attnum::int4 FROM pg_catalog.pg_attribute a WHERE a.attrelid = $1::int8::oid AND a.attnum > 0
 """
-_KEYS = """
-SELECT k.place::int4, a.attname::text, a.attnotnull, a.attgenerated::text, i.indexrelid::int8
+_KEYS = f"""
+SELECT k.place::int4, a.attname::text, {NOT_NULL}, a.attgenerated::text, i.indexrelid::int8
 FROM pg_catalog.pg_index i
 CROSS JOIN LATERAL pg_catalog.unnest(i.indkey) WITH ORDINALITY AS k(number, place)
 JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number

@@ -13,6 +13,7 @@ from migrator.adapters.targets.postgres.refusal import explained, not_reached
 from migrator.adapters.targets.postgres.settings import PostgresTarget
 from migrator.adapters.targets.postgres.structure import Equality, ForeignKey, Storage, Structure
 from migrator.adapters.targets.shared.refused import ConnectionLost, refused_query
+from migrator.connections.postgres.constraints import ENFORCED
 from migrator.connections.postgres.refusal import refusal
 from migrator.connections.postgres.session import connect
 from migrator.model.table import TableId
@@ -89,6 +90,7 @@ JOIN pg_catalog.pg_namespace tn ON tn.oid = t.typnamespace
 ORDER BY a.attrelid, a.attnum
 """
 
+# A key WITHOUT OVERLAPS isn't one to merge by: its index tells what overlaps, and ON CONFLICT doesn't take it.
 _KEYS: LiteralString = """
 SELECT DISTINCT ON (i.indrelid) i.indrelid::bigint,
        ARRAY(SELECT a.attname FROM unnest(i.indkey::int2[]) WITH ORDINALITY k(attnum, place)
@@ -97,7 +99,7 @@ SELECT DISTINCT ON (i.indrelid) i.indrelid::bigint,
        i.indexrelid::bigint
 FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
 WHERE i.indrelid = ANY(%(tables)s) AND i.indisunique AND i.indimmediate AND i.indisvalid
-  AND i.indpred IS NULL AND i.indexprs IS NULL
+  AND NOT i.indisexclusion AND i.indpred IS NULL AND i.indexprs IS NULL
   AND NOT EXISTS (
       SELECT 1 FROM unnest(i.indkey::int2[]) WITH ORDINALITY k(attnum, place)
       JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
@@ -138,7 +140,7 @@ WHERE i.indrelid = ANY(%(tables)s) AND (i.indisunique OR i.indisexclusion)
         a.attnum))
 """
 
-_FOREIGN_KEYS: LiteralString = """
+_FOREIGN_KEYS: LiteralString = f"""
 SELECT c.conrelid::bigint, c.confrelid::bigint, c.conname, cn.nspname, cr.relname, pn.nspname, pr.relname,
        ARRAY(SELECT a.attname FROM unnest(c.conkey) WITH ORDINALITY k(attnum, place)
              JOIN pg_catalog.pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = k.attnum
@@ -161,6 +163,7 @@ FROM pg_catalog.pg_constraint c
 JOIN pg_catalog.pg_class cr ON cr.oid = c.conrelid JOIN pg_catalog.pg_namespace cn ON cn.oid = cr.relnamespace
 JOIN pg_catalog.pg_class pr ON pr.oid = c.confrelid JOIN pg_catalog.pg_namespace pn ON pn.oid = pr.relnamespace
 WHERE c.contype = 'f' AND c.conparentid = 0 AND (c.conrelid = ANY(%(tables)s) OR c.confrelid = ANY(%(tables)s))
+  AND {ENFORCED}
 ORDER BY c.conname
 """
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
+from contextlib import closing
 
 import pyarrow as pa
 import pytest
 
 from migrator.errors import TargetError
-from tests.integration.target_bench import bench, ints, texts
-from tests.servers import Database
+from tests.integration.target_bench import Bench, bench, ints, texts
+from tests.servers import Database, needs_postgres
 
 pytestmark = pytest.mark.integration
 
@@ -208,3 +209,18 @@ def test_a_large_change_uses_joins(new_pg: Database) -> None:
         it.apply(it.part("t", chunk=new.slice(0, 9), before=old, after=new.slice(10)))
         late.cancel()
         assert new_pg.query("SELECT n, count(*) FROM t GROUP BY n") == [(2, number - 10)]
+
+
+def test_a_foreign_key_that_is_not_enforced_keeps_no_row_out(new_pg: Database) -> None:
+    needs_postgres(18, "NOT ENFORCED")
+    child = "CREATE TABLE child (id int PRIMARY KEY, p int CONSTRAINT tie REFERENCES parent NOT ENFORCED)"
+    with bench(new_pg, PARENT, child) as it:
+        it.apply(it.part("child", chunk=two("id", "p", (1, 7))), done=False)
+        it.apply(it.part("child", after=two("id", "p", (2, 8))))
+        it.apply(it.part("parent", after=named((8, "a"))))
+        it.apply(it.part("parent", before=named((8, "a"))))
+        assert new_pg.query("SELECT * FROM child ORDER BY id") == [(1, 7), (2, 8)]
+    new_pg.execute("DELETE FROM child", "ALTER TABLE child ALTER CONSTRAINT tie ENFORCED")
+    again = Bench(new_pg)
+    with closing(again.target), pytest.raises(TargetError, match=r"child.*parent.*doesn't exist"):
+        again.apply(again.part("child", after=two("id", "p", (3, 9))))

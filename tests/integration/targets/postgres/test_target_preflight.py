@@ -14,7 +14,7 @@ from migrator.model.finding import Finding
 from migrator.ports.target import TargetBatch, TargetRows
 from tests.contract.targets.target_under_test import checkpoint
 from tests.integration.target_bench import bench, ints, settings_of
-from tests.servers import Database
+from tests.servers import Database, needs_postgres
 
 pytestmark = pytest.mark.integration
 
@@ -188,3 +188,22 @@ def test_a_trigger_that_finds_nothing_in_our_sessions_is_named_and_the_remedy_he
         it.apply(it.part("item", chunk=row))
     assert "pg_catalog only" not in found(it.settings, "item")["trigger", "public.item.note"].problem
     assert new_pg.query("SELECT id FROM noted") == [(1,)]
+
+
+def test_keys_that_tell_what_overlaps_are_no_keys_to_merge_by(new_pg: Database) -> None:
+    """Nor are foreign keys with PERIOD: a parent's value isn't equal to its children's."""
+    needs_postgres(18, "WITHOUT OVERLAPS")
+    span = "place int4range, at daterange"
+    overlapping = "PRIMARY KEY (place, at WITHOUT OVERLAPS)"
+    new_pg.execute(
+        f"CREATE TABLE rent ({span}, {overlapping})",
+        f"CREATE TABLE numbered (id int NOT NULL UNIQUE, {span}, {overlapping})",
+        f"CREATE TABLE stay (id int PRIMARY KEY, {span},"
+        " CONSTRAINT within FOREIGN KEY (place, PERIOD at) REFERENCES rent (place, PERIOD at))",
+    )
+    findings = found(settings_of(new_pg), "rent", "numbered", "stay")
+    assert {*findings} == {("key", "public.rent"), ("foreign_key_period", "public.stay constraint within")}
+    new_pg.execute(findings["foreign_key_period", "public.stay constraint within"].remedy.split(" until ")[0])
+    assert found(settings_of(new_pg), "numbered", "stay") == {}
+    [table] = PostgresTargetWriter(settings_of(new_pg)).tables(["numbered"])
+    assert table.key == ("id",)

@@ -8,7 +8,7 @@ from typing import Any, LiteralString
 import psycopg
 from psycopg import sql
 
-from migrator.adapters.targets.postgres.checks.tied import tied_tables
+from migrator.adapters.targets.postgres.checks.tied import keys_of_periods, tied_tables
 from migrator.adapters.targets.postgres.mirror.tables import SCHEMA as MIRROR_SCHEMA
 from migrator.adapters.targets.postgres.reflect import catalog, reflect
 from migrator.adapters.targets.postgres.rows.merge import qualified, quoted
@@ -95,6 +95,7 @@ def preflight(
             for structure in structures.values():
                 findings += _table(connection, settings, structure)
             findings += tied_tables(connection, settings.server.user, structures)
+            findings += keys_of_periods(connection, structures)
             findings += _orders(connection, list(structures.values()))
             if not settings.changes_only:
                 findings += _not_empty(connection, settings, list(structures.values()))

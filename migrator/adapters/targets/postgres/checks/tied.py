@@ -17,6 +17,30 @@ SELECT pg_catalog.has_schema_privilege(n.oid, 'USAGE'), pg_catalog.has_table_pri
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = %s AND c.relname = %s
 """
+_PERIODS: LiteralString = """
+SELECT c.conname::text, n.nspname::text, r.relname::text FROM pg_catalog.pg_constraint c
+JOIN pg_catalog.pg_class r ON r.oid = c.conrelid JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
+WHERE c.contype = 'f' AND c.conparentid = 0 AND pg_catalog.to_jsonb(c) ->> 'conperiod' = 'true'
+  AND ARRAY[c.conrelid, c.confrelid] && %s::text[]::regclass[]::oid[] ORDER BY 2, 3, 1
+"""
+
+
+def keys_of_periods(
+    connection: psycopg.Connection[Any], structures: Mapping[TableId, Structure]
+) -> list[Finding]:
+    """Finds foreign keys with PERIOD: whether one holds isn't told by comparing a child's value with a parent's."""
+    tables = [qualified(table) for table in structures]
+    found = connection.execute(_PERIODS, [tables]).fetchall()
+    return [
+        Finding(
+            "foreign_key_period",
+            f"{schema}.{table} constraint {name}",
+            "a foreign key with PERIOD can't be kept while rows are written: the role turns foreign keys off for"
+            " its transactions, and looks for parents by equal values",
+            f"ALTER TABLE {qualified(TableId(schema, table))} DROP CONSTRAINT {quoted(name)} until cut-over",
+        )
+        for name, schema, table in found
+    ]
 
 
 def tied_tables(

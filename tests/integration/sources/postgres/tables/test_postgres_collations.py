@@ -110,6 +110,37 @@ def test_so_is_that_of_the_database(built_in: Database) -> None:
     assert stale(built_in, "t") == []
 
 
+WITHIN = {
+    "by_range": "mine_range",
+    "by_range_of_range": "mine_range[]",
+    "by_domain": "of_mine",
+    "by_composite": "pair",
+    "by_array": "text[] COLLATE mine",
+    "by_multirange": "mine_multirange",
+}
+"""Keys whose texts stand within: but for the array's the index has no collation of its own."""
+
+
+def test_so_is_one_within_ranges_composites_and_arrays(old_pg: Database) -> None:
+    needs_postgres(17, "the builtin provider of collations")
+    tables = {**WITHIN, "bytes_within": "plain_range"}
+    old_pg.execute(
+        COLLATION,
+        "CREATE TYPE mine_range AS RANGE (subtype = text, collation = mine)",
+        'CREATE TYPE plain_range AS RANGE (subtype = text, collation = "C")',
+        "CREATE DOMAIN of_mine AS mine_range",
+        "CREATE TYPE pair AS (n int, name text COLLATE mine)",
+        *(f"CREATE TABLE {name} (k {declared} PRIMARY KEY)" for name, declared in tables.items()),
+        *(f"ALTER TABLE {name} REPLICA IDENTITY FULL" for name in tables),
+    )
+    assert stale(old_pg, *tables) == []
+    old_pg.execute(ANOTHER_LIBRARY)
+    assert {name for name in tables if stale(old_pg, name)} == set(WITHIN)
+    (found,) = stale(old_pg, *tables)
+    follow(old_pg, found.remedy)
+    assert stale(old_pg, *tables) == []
+
+
 ANOTHER_COLLATION = (
     "ALTER COLLATION mine RENAME TO was",
     "CREATE COLLATION mine (provider = libc, locale = 'POSIX')",
@@ -126,24 +157,32 @@ ANOTHER_ENUM = (
     "ALTER TABLE t ALTER k TYPE mine USING k::text::mine",
 )
 
+ENUMS = (ENUM[0], "CREATE TABLE t (k mine[] PRIMARY KEY)", ENUM[2])
+OTHER_ENUMS = (*ANOTHER_ENUM[:2], "ALTER TABLE t ALTER k TYPE mine[] USING k::text::mine[]")
+
 
 @pytest.mark.parametrize(
-    ("tables", "another", "by"), [(TABLES, ANOTHER_COLLATION, "POSIX"), (ENUM, ANOTHER_ENUM, "by type")]
+    ("tables", "another", "by", "keys"),
+    [
+        (TABLES, ANOTHER_COLLATION, "POSIX", ("a", "B")),
+        (ENUM, ANOTHER_ENUM, "by type", ("a", "B")),
+        (ENUMS, OTHER_ENUMS, "by type", ("{a}", "{B}")),
+    ],
 )
 def test_a_key_that_begins_to_sort_otherwise_ends_the_dump_by_name(
-    old_pg: Database, tables: tuple[str, ...], another: tuple[str, ...], by: str
+    old_pg: Database, tables: tuple[str, ...], another: tuple[str, ...], by: str, keys: tuple[str, str]
 ) -> None:
     """Its type's name stays; by the other order the rest of the rows may lie before the last key that was read."""
     if COLLATION in tables:
         needs_postgres(17, "the builtin provider of collations")
-    old_pg.execute(*tables, "INSERT INTO t VALUES ('a'), ('B')")
+    old_pg.execute(*tables, f"INSERT INTO t VALUES ('{keys[0]}'), ('{keys[1]}')")
     source = source_of(old_pg)
     (before,) = prepared(source, "t")
     with chunk_reader(source) as reader:
         assert reader.read(ChunkRequest(1, before.id, None, 1), before).row_count == 1
         old_pg.execute(*another)
         with pytest.raises(SchemaError, match="sorts otherwise than when its dump began") as caught:
-            reader.read(ChunkRequest(2, before.id, ("B",), 1), before)
+            reader.read(ChunkRequest(2, before.id, (keys[1],), 1), before)
     assert by in caught.value.cause
     (after,) = prepared(source, "t")
     assert after == before

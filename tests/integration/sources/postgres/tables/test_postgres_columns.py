@@ -6,12 +6,15 @@ import pytest
 
 from migrator.adapters.sources.postgres.catalog import PostgresCatalog
 from migrator.columnar.text import rows_to_table
+from migrator.errors import SourceError
 from migrator.model.chunk import ChunkRequest
 from migrator.model.event import Operation
 from tests.fix_postgres_source import all_chunks, chunk_reader, log_reader, prepared, read_to, source_of
 from tests.fix_postgres_source import changes as changes_of
 from tests.integration.exact import assert_same
-from tests.servers import Database
+from tests.integration.judged import settings_of
+from tests.servers import Database, needs_postgres
+from verify.readers.postgres.target import PostgresTarget
 
 pytestmark = pytest.mark.integration
 
@@ -137,3 +140,27 @@ def test_vectors_of_pgvector(old_pg: Database) -> None:
     assert_same(rows_to_table(schemas[0], list(logged.values())), chunk.rows)
     texts = old_pg.query("SELECT id::text, a::text, h::text, s::text, free::text FROM v ORDER BY id")
     assert list(logged.values()) == texts
+
+
+def test_columns_that_may_have_null_for_all_that_is_proven_are_no_key(old_pg: Database) -> None:
+    """A NOT NULL that is NOT VALID: old rows had NULL, and a chunk that begins behind a key finds none of them."""
+    needs_postgres(18, "NOT NULL ... NOT VALID")
+    old_pg.execute(
+        "CREATE TABLE t (code text, n int NOT NULL)",
+        "CREATE UNIQUE INDEX ON t (code)",
+        "INSERT INTO t VALUES ('a', 1), (NULL, 2)",
+        "ALTER TABLE t ADD CONSTRAINT filled NOT NULL code NOT VALID",
+        "ALTER TABLE t REPLICA IDENTITY FULL",
+    )
+    source, settings = source_of(old_pg), settings_of(old_pg)
+    assert [one.check for one in PostgresCatalog(source).preflight(["t"])] == ["key"]
+    with pytest.raises(SourceError, match="no usable key"):
+        PostgresCatalog(source).tables(["t"])
+    with PostgresTarget(settings, "t").chunks("t") as view:
+        assert not view.has_key(["code"])
+    old_pg.execute("UPDATE t SET code = 'b' WHERE code IS NULL", "ALTER TABLE t VALIDATE CONSTRAINT filled")
+    [schema] = PostgresCatalog(source).tables(["t"])
+    assert schema.key == ("code",)
+    assert [column.nullable for column in schema.columns] == [False, False]
+    with PostgresTarget(settings, "t").chunks("t") as view:
+        assert view.has_key(["code"])
