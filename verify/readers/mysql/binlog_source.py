@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from migrator.connections.mysql.unlogged import UNLOGGED
 from migrator.errors import VerifyError
 from migrator.model.table import Column, TableId, TableSchema
 from verify.readers.mysql.chunks import MySQLSourceChunks
@@ -143,7 +144,8 @@ def _read_rows(session: Any, schema: TableSchema, path: Path, where: str = "1 = 
 def reflect_table(session: Any, table: TableId) -> TableSchema:
     """Columns with logical types, and the primary key. Raises ``VerifyError`` when there is no such table.
 
-    Virtual columns are left out: a row in the log has no value of its own for them, so a mapping never sees them.
+    Columns that the log may lack, virtual ones and those of newer servers of MariaDB, are left out: a mapping never
+    sees them.
     """
     columns = tuple(
         Column(
@@ -158,7 +160,7 @@ def reflect_table(session: Any, table: TableId) -> TableSchema:
             "SELECT column_name, data_type, column_type, numeric_precision, numeric_scale, is_nullable,"
             " collation_name"
             " FROM information_schema.columns WHERE table_schema = %s AND table_name = %s"
-            " AND extra NOT LIKE '%%VIRTUAL GENERATED%%' ORDER BY ordinal_position",
+            f" AND NOT {UNLOGGED} ORDER BY ordinal_position",
             (table.schema, table.name),
         )
     )

@@ -12,6 +12,7 @@ from migrator.adapters.sources.binlog.tables.captured_tables import CatalogTable
 from migrator.adapters.sources.binlog.transactions.watermark import WatermarkRowWriter
 from migrator.connections.mysql.settings import BinlogSource, connect, named_errors
 from migrator.connections.mysql.sql import query
+from migrator.connections.mysql.unlogged import UNLOGGED
 from migrator.errors import SourceError
 from migrator.model.event import MarkKind
 from migrator.model.finding import Finding
@@ -29,7 +30,7 @@ def read_table(connection: Any, table: TableId, logical_type: LogicalType) -> Ca
     """A table as the catalog has it now, or None when there is no base table of that name.
 
     Columns come in the order of declaration. Stored generated and invisible columns are columns like others
-    (the log has them); virtual ones are left out: they can be computed from the rest. The key is the primary
+    (the log has them); those that it lacks are left out: they can be computed from the rest. The key is the primary
     key, else the first unique index over not-null columns; it is empty when there is none. Raises
     ``SourceError`` for a column type that can't be read.
     """
@@ -43,20 +44,20 @@ def read_table(connection: Any, table: TableId, logical_type: LogicalType) -> Ca
         return None
     rows = query(
         connection,
-        "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, IS_NULLABLE, COLLATION_NAME, EXTRA"
+        f"SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, IS_NULLABLE, COLLATION_NAME, EXTRA, {UNLOGGED}"
         " FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION",
         (table.schema, table.name),
     )
-    virtual = frozenset(row[0] for row in rows if "VIRTUAL GENERATED" in row[5].upper())
-    stored = frozenset(row[0] for row in rows if "STORED GENERATED" in row[5].upper())
-    columns = tuple(_column(table, row, logical_type) for row in rows if row[0] not in virtual)
+    unlogged = frozenset(row[0] for row in rows if row[6])
+    stored = frozenset(row[0] for row in rows if "STORED GENERATED" in row[5].upper()) - unlogged
+    columns = tuple(_column(table, row, logical_type) for row in rows if row[0] not in unlogged)
     usable = {column.name for column in columns if not column.nullable}
     index, key = _key(connection, table, usable)
-    return CatalogTable(TableSchema(table, columns, key), virtual, index, stored)
+    return CatalogTable(TableSchema(table, columns, key), unlogged, index, stored)
 
 
 def _column(table: TableId, row: tuple[Any, ...], logical_type: LogicalType) -> Column:
-    name, data_type, column_type, nullable, collation, _ = row
+    name, data_type, column_type, nullable, collation, *_ = row
     logical = logical_type(data_type.lower(), column_type.lower())
     if logical is None:
         raise SourceError(

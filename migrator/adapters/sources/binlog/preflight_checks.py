@@ -16,6 +16,7 @@ from migrator.adapters.sources.binlog.transactions.cascade_guard import read_cas
 from migrator.adapters.sources.binlog.transactions.watermark import WATERMARK_TABLE, WRITE
 from migrator.connections.mysql.settings import BinlogSource
 from migrator.connections.mysql.sql import account, query, quote, quote_table, variable
+from migrator.connections.mysql.unlogged import NONE_GENERATED, UNLOGGED
 from migrator.model.finding import Finding
 from migrator.model.table import OURS, OURS_ONLY, TableId
 
@@ -261,7 +262,7 @@ def kind_and_key(connection: Any, table: TableId, kind: str, engine: str | None)
         "SELECT s.INDEX_NAME FROM information_schema.STATISTICS s JOIN information_schema.COLUMNS c"
         " USING (TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME)"
         " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND s.NON_UNIQUE = 0 GROUP BY s.INDEX_NAME"
-        " HAVING SUM(c.IS_NULLABLE = 'YES' OR c.EXTRA LIKE '%%VIRTUAL%%') = 0",
+        f" HAVING SUM(c.IS_NULLABLE = 'YES' OR {UNLOGGED}) = 0",
         (table.schema, table.name),
     )
     if not keys:
@@ -276,14 +277,15 @@ def kind_and_key(connection: Any, table: TableId, kind: str, engine: str | None)
 def columns(
     connection: Any, table: TableId, one_byte: frozenset[str], logical_type: LogicalType
 ) -> Iterator[Finding]:
-    """Types and character sets that can't be read from the log, and virtual columns."""
+    """Types and character sets that can't be read from the log, and generated columns that it lacks."""
     rows = query(
         connection,
-        "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, CHARACTER_SET_NAME, EXTRA FROM information_schema.COLUMNS"
+        f"SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, CHARACTER_SET_NAME, {UNLOGGED}, {NONE_GENERATED}"
+        " FROM information_schema.COLUMNS"
         " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION",
         (table.schema, table.name),
     )
-    for name, data_type, column_type, charset, extra in rows:
+    for name, data_type, column_type, charset, unlogged, none in rows:
         subject = f"{table}.{name}"
         if name.startswith(OURS):
             yield Finding("column name", subject, OURS_ONLY, "rename the column")
@@ -301,14 +303,16 @@ def columns(
                 f"text in {charset} can't be read from the log",
                 f"ALTER TABLE {quote_table(table)} MODIFY {quote(name)} {column_type} CHARACTER SET utf8mb4",
             )
-        elif "VIRTUAL GENERATED" in extra.upper():
-            yield Finding(
-                "virtual column",
-                subject,
-                "a virtual column is not captured",
-                "compute it in the mapping, or make it STORED",
-                fatal=False,
-            )
+        elif unlogged:
+            yield _unlogged(subject, none)
+
+
+def _unlogged(subject: str, none_generated: bool) -> Finding:
+    if none_generated:
+        problem = "a generated column is not captured: this server logs updates without it"
+        return Finding("generated column", subject, problem, "compute it in the mapping", fatal=False)
+    remedy = "compute it in the mapping, or make it STORED"
+    return Finding("virtual column", subject, "a virtual column is not captured", remedy, fatal=False)
 
 
 def cascades(connection: Any, database: str, names: Collection[str]) -> Iterator[Finding]:

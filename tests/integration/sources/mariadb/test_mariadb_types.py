@@ -109,3 +109,41 @@ def test_addresses_as_keys(engine: BinlogEngine, spare_database: Database, kind:
     assert found == {str(key): int(str(row[1])) for (key,), row in logged.items()}
     assert all(chunk.last_key in logged for chunk in chunks if chunk.row_count)
     assert rows_to_table(schema, list(logged.values())).schema == chunks[0].rows.schema
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_unique_texts_of_any_length_are_hashed_in_a_column_that_the_log_has(
+    engine: BinlogEngine, spare_database: Database, compressed: bool
+) -> None:
+    """The catalog has no such column. From 11.8 on an update is logged without it, and without virtual columns."""
+    spare_database.execute(
+        "CREATE TABLE t (id int PRIMARY KEY, name longtext UNIQUE, v int AS (id + 1) VIRTUAL, n int)",
+        "CREATE TABLE k (name text NOT NULL UNIQUE, note text UNIQUE, n int)",
+        "CREATE TABLE plain (v int AS (id + 1) VIRTUAL, id int PRIMARY KEY, w int AS (n) VIRTUAL, n int)",
+    )
+    source = source_of(spare_database)
+    reader, schemas = engine.started(source, "t", "k", "plain")
+    spare_database.execute(
+        "SET GLOBAL log_bin_compress_min_len = 10", f"SET GLOBAL log_bin_compress = {int(compressed)}"
+    )
+    try:
+        spare_database.execute(
+            "INSERT INTO t (id, name, n) VALUES (1, repeat('x', 70000), 1), (2, NULL, 2), (3, 'a', NULL)",
+            "UPDATE t SET n = 5",
+            "UPDATE t SET name = 'ü' WHERE id = 1",
+            "DELETE FROM t WHERE id = 3",
+            "INSERT INTO k VALUES ('a', NULL, 1), ('b', 'x', 2)",
+            "UPDATE k SET name = 'c', note = NULL WHERE n = 2",
+            "DELETE FROM k WHERE n = 1",
+            "INSERT INTO plain (id, n) VALUES (1, 1), (2, NULL)",
+            "UPDATE plain SET n = 7, id = 3 WHERE id = 1",
+        )
+    finally:
+        spare_database.execute("SET GLOBAL log_bin_compress = 0")
+    changes = read_to(reader, engine.end(source)).changes()
+    reader.close()
+    for schema in schemas:
+        logged = fold([one for one in changes if one.table == schema.id], schema.key_indexes())
+        (chunk,) = engine.dump(source, schema, 10)
+        assert chunk.rows.num_rows == len(logged)
+        assert_same(rows_to_table(schema, [logged[key] for key in sorted(logged)]), chunk.rows)

@@ -15,9 +15,11 @@ class Dialect:
         double_text: a DOUBLE as a SELECT prints it.
         collations: the view of information_schema with ``ID`` and ``CHARACTER_SET_NAME`` of every collation.
         mariadb: whether it is MariaDB, which reads executable comments otherwise.
+        hidden: pattern of the names of columns that the server keeps for itself, and logs; the catalog has none.
     """
 
     character: frozenset[int]
     double_text: Callable[[float], str]
     collations: str
     mariadb: bool = False
+    hidden: str = ""

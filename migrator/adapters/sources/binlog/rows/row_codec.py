@@ -87,11 +87,27 @@ class RowCodec:
         names = [column.name for column in columns]
         self._key: KeyOf = build_key(self._generator, self._plans, [names.index(name) for name in schema.key])
         self._readings = self._made_readings()
+        self._lacking: dict[int, RowCodec | None] = {}
 
     @property
     def schema(self) -> TableSchema:
         """See ``ChangeCodec``."""
         return self._schema
+
+    def lacking(self, present: int) -> RowCodec | None:
+        """The codec of rows that have only some of the log's columns, by their bits; None where a wanted one is
+        missing."""
+        every = (1 << len(self._columns)) - 1  # the bits behind them mean nothing
+        if present & every == every:
+            return self
+        if present not in self._lacking:
+            places = [place for place in range(len(self._columns)) if present >> place & 1]
+            columns = [self._columns[place] for place in places]
+            declared = [self._declared[place] for place in places]
+            whole = {*self._schema.names()} <= {column.name for column in columns}
+            like = (self._schema, columns, declared, self._charsets, self._dialect)
+            self._lacking[present] = RowCodec(*like) if whole else None
+        return self._lacking[present]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RowCodec) and self._read() == other._read()

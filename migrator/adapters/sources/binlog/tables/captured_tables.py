@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -44,13 +45,13 @@ class CatalogTable:
 
     Attributes:
         schema: its row schema.
-        virtual: the virtual columns, which no row image is taken from.
+        unlogged: the generated columns that row images may lack: nothing is taken from there.
         key_index: the index that its key comes from.
         computed: the stored generated columns, which follow others when those get another type.
     """
 
     schema: TableSchema
-    virtual: frozenset[str]
+    unlogged: frozenset[str]
     key_index: str = "PRIMARY"
     computed: frozenset[str] = frozenset()
 
@@ -359,10 +360,10 @@ class CapturedTables:
             if column.name in declared and not agrees(column, declared[column.name])
         ]
 
-    @staticmethod
-    def _unknown(catalog: CatalogTable, layout: TableMap) -> list[str]:
-        known = {column.name for column in catalog.schema.columns} | catalog.virtual
-        return [column.name for column in layout.columns if column.name not in known]
+    def _unknown(self, catalog: CatalogTable, layout: TableMap) -> list[str]:
+        known = {column.name for column in catalog.schema.columns} | catalog.unlogged
+        names = [column.name for column in layout.columns if column.name not in known]
+        return [name for name in names if not re.fullmatch(self._dialect.hidden, name)]
 
     def _folded(self, table: TableId) -> TableId:
         return TableId(table.schema.lower(), table.name.lower()) if self._fold else table

@@ -290,7 +290,7 @@ class TransactionAssembler:
                 self._own_rows(self._mark_maps[number], event)
             return
         pending = self._changes
-        pending.add(table.codec, items_of(event, table), len(body))
+        pending.add(*items_of(event, table), len(body))
         while pending.size >= self._part_rows or pending.bytes >= PART_BYTES:
             self._deliver(event, last=False)
 

@@ -17,12 +17,13 @@ from migrator.adapters.sources.binlog.events.events import (
     CHECKSUM_BYTES,
     CRC_OF_WHOLE,
     HEADER_BYTES,
+    Event,
     EventParser,
 )
 from migrator.adapters.sources.binlog.place.track import Track
-from migrator.adapters.sources.binlog.rows.row_forms import HEAD_AT, OPERATIONS
+from migrator.adapters.sources.binlog.rows.row_forms import HEAD_AT
 from migrator.adapters.sources.binlog.tables.captured_tables import CapturedTables, LoggedTable
-from migrator.adapters.sources.binlog.tables.row_events import whole_images_at
+from migrator.adapters.sources.binlog.tables.row_events import items_of
 from migrator.adapters.sources.binlog.transactions.own_rows import OwnRows
 from migrator.model.event import ChangeRun, TransactionPart
 
@@ -165,8 +166,10 @@ class WholeTransactions:
             only = table.codec.only(event, len(event) - CHECKSUM_BYTES, form)
             if only is not None:
                 return [only]
-        body = event[_BODY]
-        return table.codec.cut(body, whole_images_at(kind, body, table), OPERATIONS[kind])
+        codec, items = items_of(Event(kind, 0, 0, 0, 0, event[_BODY]), table)
+        if codec is not table.codec:
+            raise ValueError("images without columns that nobody wants are another form")
+        return items
 
 
 def _is_begin(query: bytes) -> bool:

@@ -40,7 +40,8 @@ def test_odd_names(engine: BinlogEngine, old_binlog: Database) -> None:
 
 
 def test_generated_and_invisible_columns(engine: BinlogEngine, old_binlog: Database) -> None:
-    """A virtual column may stand among the others, and its rows may be NULL while others aren't."""
+    """A virtual column may stand among the others, and its rows may be NULL while others aren't. MariaDB's log of
+    newer versions has no generated column in updates."""
     old_binlog.execute(
         "CREATE TABLE t (v1 varchar(20) AS (concat(a, 'x')) VIRTUAL, id int PRIMARY KEY, a varchar(10),"
         " v2 int AS (id + 1) VIRTUAL, s varchar(40) AS (concat(a, 'é')) STORED, hidden int INVISIBLE DEFAULT 7,"
@@ -48,7 +49,12 @@ def test_generated_and_invisible_columns(engine: BinlogEngine, old_binlog: Datab
     )
     source = source_of(old_binlog)
     reader, (schema,) = engine.started(source, "t")
-    assert schema.names() == ("id", "a", "s", "hidden", "b")
+    stored = engine.kind == "mysql" or old_binlog.query("SELECT VERSION()")[0][0].startswith("10.")
+    assert schema.names() == ("id", "a", *["s"][:stored], "hidden", "b")
+    unread = [
+        one.fatal for one in engine.catalog(source).preflight(["t"]) if "is not captured" in one.problem
+    ]
+    assert unread == [False] * (3 if stored else 4)
     old_binlog.execute(
         "INSERT INTO t (id, a, b) VALUES (1, 'q', x'00'), (2, NULL, NULL)",
         "INSERT INTO t (id, a, hidden) VALUES (3, '', NULL)",
@@ -60,9 +66,10 @@ def test_generated_and_invisible_columns(engine: BinlogEngine, old_binlog: Datab
     logged = fold(changes, schema.key_indexes())
     (chunk,) = engine.dump(source, schema, 10)
     assert_same(rows_to_table(schema, [logged[key] for key in (("1",), ("2",))]), chunk.rows)
+    computed = ({"s": "üé"}, {"s": None}) if stored else ({}, {})
     assert chunk.rows.to_pylist() == [
-        {"id": 1, "a": "ü", "s": "üé", "hidden": 8, "b": b"\0"},
-        {"id": 2, "a": None, "s": None, "hidden": 7, "b": None},
+        {"id": 1, "a": "ü", "hidden": 8, "b": b"\0"} | computed[0],
+        {"id": 2, "a": None, "hidden": 7, "b": None} | computed[1],
     ]
 
 
