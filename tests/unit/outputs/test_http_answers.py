@@ -108,6 +108,14 @@ def test_retry_after_is_honoured(server: ApiServer, text: str, wait: float | Non
     assert waits.waited == [wait] if wait is not None else waits.waited[0] <= 0.5
 
 
+@pytest.mark.parametrize("text", ["0", "Thu, 01 Jan 1970 00:00:00 GMT", "Sun, 09 Sep 2001 01:46:40 GMT"])
+def test_who_asks_for_no_wait_is_asked_no_faster(server: ApiServer, text: str) -> None:
+    """Else an API that is overloaded would be asked without a pause until patience ends."""
+    _, waits = sent(server, *[plain(429, Retry_After=text)] * 4)
+    assert all(wait >= 0.25 for wait in waits.waited)
+    assert waits.waited[3] > waits.waited[0] * 2
+
+
 def test_patience_ends_with_the_last_cause(server: ApiServer) -> None:
     error = refused(server, *[plain(503, b"down for repair")] * 200)
     assert error.what == "the API has taken no events for too long"
@@ -134,6 +142,8 @@ def test_a_stop_ends_the_waiting(server: ApiServer) -> None:
         (plain(200, b'{"accepted": 1}'), "batch of 2 events in part", '"accepted": 1', "whole or not at all"),
         (plain(207, b"[]"), "batch of 2 events in part", "status 207", "whole or not at all"),
         (plain(200, b"{nothing"), "answer can't be read", "{nothing", "must be one"),
+        (plain(200, b'{"a":' * 10_000), "answer can't be read", '{"a":{"a":', "must be one"),
+        (plain(200, b'{"a":"%s"}' % (b"x" * 70_000)), "answer can't be read", "the first 65536 bytes are", "short"),
         (plain(400, b"x" * 5000), "refuses a batch", f"status 400: {'x' * 200}…", "correct the API"),
     ],
 )  # fmt: skip

@@ -175,6 +175,28 @@ def test_brokers_that_are_not_there_are_named() -> None:
     assert "correct --output" in caught.value.remedy
 
 
+@pytest.mark.parametrize(("room", "sent"), [({}, True), ({"queue.buffering.max.kbytes": "65536"}, False)])
+def test_a_message_of_the_greatest_length_has_room(servers: str, room: dict[str, str], sent: bool) -> None:
+    """Beyond the client's memory, it would be waited for in vain, as brokers that are away are."""
+    long = {"message.max.bytes": "80000000", **room}
+    login = Login(
+        servers, f"migrator.m.long{sent}", f"long{sent}", {**PROPERTIES, **long}, 1 if not sent else 60
+    )
+    ours = WithoutAdministration(login, print)
+    assert ours.open() is None
+    ours.begin()
+    message = Message(f"long{sent}.public.item", b"{}", b"x" * 79_000_000, "", ())
+    if sent:
+        ours.send(message)
+        ours.abort()
+        return
+    with pytest.raises(OutputError, match="Kafka takes no messages") as caught:
+        ours.send(message)
+    assert "(_QUEUE_FULL)" in caught.value.cause
+    assert "room for the longest message" in caught.value.remedy
+    ours.abort()
+
+
 def test_properties_that_no_client_has_are_named() -> None:
     pytest.importorskip("confluent_kafka", reason="confluent-kafka isn't installed")
     login = Login("127.0.0.1:1", "w", "p", {"nonsense": "hidden-value"})
@@ -200,7 +222,7 @@ def test_a_missing_package_is_told_with_the_command(monkeypatch: pytest.MonkeyPa
         ("MSG_SIZE_TOO_LARGE", "", "max.message.bytes"),
         ("_ALL_BROKERS_DOWN", "", "correct --output"),
         ("UNKNOWN_SERVER_ERROR", "", "brokers' logs"),
-        ("_FENCED", "", "stop one of them"),
+        ("_FENCED", "", "stop one of them if there are two"),
         ("INVALID_PRODUCER_EPOCH", "", "stop one of them"),
     ],
 )

@@ -79,7 +79,9 @@ class Api:
                 raise problem
             tries += 1
             asked_s = answer.wait_s(self._now())
-            pause_s = random.uniform(wait_s / 2, wait_s) if asked_s is None else asked_s
+            # Who asks for no wait at all is not asked faster than who asks for nothing.
+            own_s = random.uniform(wait_s / 2, wait_s)
+            pause_s = own_s if asked_s is None or asked_s < _FIRST_S else asked_s
             if self._clock() - since + pause_s > self._endpoint.patience_s:
                 raise too_long(problem, tries, self._clock() - since, asked_s) from problem
             if self._pause(pause_s):
@@ -145,6 +147,7 @@ class Api:
         return Answer(
             status=response.status,
             body=said,
+            whole=whole,
             content_type=response.headers.get("Content-Type", ""),
             location=response.headers.get("Location", ""),
             retry_after=response.headers.get("Retry-After", ""),

@@ -62,10 +62,15 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A status with its words, or the reason why there is none."""
+    """A status with its words, or the reason why there is none.
+
+    Attributes:
+        body: its beginning, if it isn't ``whole``.
+    """
 
     status: int = 0
     body: bytes = b""
+    whole: bool = True
     content_type: str = ""
     location: str = ""
     retry_after: str = ""
@@ -175,12 +180,13 @@ def _unlikely(answer: Answer, request: Request, said: str) -> OutputError | None
         return None
     try:
         accepted = json.loads(answer.body).get("accepted", request.events)
-    except ValueError:
+    except (ValueError, RecursionError):  # the latter for nesting beyond reason
+        cut = "" if answer.whole else f", of which only the first {len(answer.body)} bytes are read"
         return OutputError(
             "the API's answer can't be read",
             where=request.where(),
-            cause=said,
-            remedy=f"an answer that begins as a JSON object must be one: correct the API, {_SAME}",
+            cause=f"{said}{cut}",
+            remedy=f"an answer that begins as a JSON object must be one, and short: correct the API, {_SAME}",
         )
     return None if accepted == request.events else _partly(request, said)
 

@@ -24,6 +24,8 @@ from migrator.errors import OutputError
 _REQUEST_S = 30.0
 _TRANSACTION_MS = 120_000
 _WAITING_KB = 64 << 10
+_ROOM_BYTES = 1 << 20
+"""Memory of the client beside one message of the greatest length."""
 _FIRST_LOOK, _FURTHER = 64, 8
 """Messages at the end of the topic with the place that are read first, and how many times more if it isn't there."""
 
@@ -73,7 +75,7 @@ class Brokers:
         login = self._login
         settings = {
             "enable.idempotence": True,
-            "queue.buffering.max.kbytes": _WAITING_KB,
+            "queue.buffering.max.kbytes": _waiting_kb(login.client),
             "linger.ms": 20,
             "transaction.timeout.ms": _TRANSACTION_MS,
             **self._client(),
@@ -299,3 +301,10 @@ class Brokers:
             remedy="look whether all brokers are up, then start again",
             retryable=True,
         )
+
+
+def _waiting_kb(client: Mapping[str, str]) -> int:
+    """The memory for messages that wait: one that doesn't fit into it could never be sent."""
+    longest = client.get("message.max.bytes", "0").strip()
+    most = int(longest) if longest.isascii() and longest.isdigit() else 0  # else the client itself refuses it
+    return max(_WAITING_KB, (most + _ROOM_BYTES) >> 10)
