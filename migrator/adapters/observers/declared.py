@@ -192,7 +192,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "source_log_bound_bytes",
         GAUGE,
-        "log that the source keeps at most (`max_slot_wal_keep_size`)",
+        "log that the source keeps at most (`max_slot_wal_keep_size`, `max_binlog_total_size`)",
         _retention("bound_bytes"),
     ),
     Metric(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import psycopg
 import pytest
@@ -185,6 +186,45 @@ def test_behind_another_server_nothing_is_known_until_a_transaction_of_its_own_l
     assert kept(promoted, Position(1, json.dumps(unmarked))) is None, (
         "an earlier version's doesn't say whose it is"
     )
+
+
+def test_a_bound_by_size_is_told_until_the_file_is_purged(
+    engine: BinlogEngine, spare_database: Database
+) -> None:
+    """MariaDB from 11.4 on: with it, "without a bound" was said of a log that was about to be lost."""
+    if not spare_database.query("SHOW GLOBAL VARIABLES LIKE 'max\\_binlog\\_total\\_size'"):
+        pytest.skip("this server doesn't purge by size")
+    source, bound = binlog_source(spare_database), 64 * MIB
+    spare_database.execute("CREATE TABLE t (k int PRIMARY KEY, v longtext)")
+    reader, _ = engine.started(source, "t")
+    spare_database.execute("INSERT INTO t VALUES (0, 'x')")
+    (captured,) = [part.position for part in read_to(reader, engine.end(source)).parts()]
+    reader.close()
+    assert binlog_retention(source, lambda: AT, maria_name, captured).left_bytes is None, "the control"
+    names = ("max_binlog_total_size", "slave_connections_needed_for_purge")
+    before = {name: spare_database.query(f"SELECT @@global.{name}")[0][0] for name in names}
+    spare_database.execute(
+        *(f"SET GLOBAL {name} = {value}" for name, value in zip(names, (bound, 0), strict=True))
+    )
+    try:
+        left: list[int] = []
+        for number in range(1, 40):
+            found = binlog_retention(source, lambda: AT, maria_name, captured)
+            if found.left_bytes is None:
+                break
+            assert found.bound_bytes == bound
+            assert "max_binlog_total_size" in found.remedy
+            left.append(found.left_bytes)
+            spare_database.execute(
+                f"INSERT INTO t VALUES ({number}, REPEAT('x', {8 * MIB}))", "FLUSH BINARY LOGS"
+            )
+        assert found.kept_bytes is None, "its file was purged"
+        assert left == sorted(left, reverse=True)
+        assert bound - MIB < left[0] <= bound
+        assert left[-1] < 9 * MIB, "and not before the bound was near"
+        assert warnings(replace(found, left_bytes=left[-1]), 0)
+    finally:
+        spare_database.execute(*(f"SET GLOBAL {name} = {value}" for name, value in before.items()))
 
 
 def test_of_a_purged_file_nothing_is_known(engine: BinlogEngine, spare_database: Database) -> None:

@@ -19,6 +19,10 @@ _ACCESS_DENIED, _NO_BINARY_LOG = 1227, 1381
 _REMEDY = (
     "raise binlog_expire_logs_seconds on the source, or help the migration to catch up; purge no binlogs"
 )
+_SIZED_REMEDY = (
+    "raise binlog_expire_logs_seconds and max_binlog_total_size on the source, or help the migration to catch up;"
+    " purge no binlogs"
+)
 
 
 def binlog_retention(
@@ -32,7 +36,7 @@ def binlog_retention(
     Settings need no rights. The sizes of its files need more than reading the log does: REPLICATION CLIENT,
     MariaDB: BINLOG MONITOR. Nobody knows how much is kept without it, before something is captured, or until the
     first transaction of another server (a promoted replica) is: files of one name are different files there. MySQL
-    purges by time unless ``binlog_expire_logs_auto_purge`` is off.
+    purges by time unless ``binlog_expire_logs_auto_purge`` is off; MariaDB from 11.4 on purges by size, too.
     """
     end = position()
     with named_errors(source, "the source's settings can't be read"):
@@ -40,10 +44,18 @@ def binlog_retention(
         with connection:
             expiry_s = float(variable(connection, "binlog_expire_logs_seconds") or 0)
             purges = variable(connection, "binlog_expire_logs_auto_purge") != "0"
+            bound = int(variable(connection, "max_binlog_total_size") or 0) or None
             mark, file, offset = _place(captured)
             here = bool(mark) and mark == server_mark(server_name(connection))
-            kept = kept_bytes(_files(connection), file, offset) if here else None
-    return Retention(end, kept_bytes=kept, expiry_s=expiry_s if expiry_s and purges else None, remedy=_REMEDY)
+            files = _files(connection) if here else []
+    return Retention(
+        end,
+        kept_bytes=kept_bytes(files, file, offset),
+        left_bytes=left_bytes(files, file, offset, bound),
+        bound_bytes=bound,
+        expiry_s=expiry_s if expiry_s and purges else None,
+        remedy=_SIZED_REMEDY if bound else _REMEDY,
+    )
 
 
 def kept_bytes(files: list[tuple[str, int]], file: str, offset: int) -> int | None:
@@ -56,6 +68,17 @@ def kept_bytes(files: list[tuple[str, int]], file: str, offset: int) -> int | No
         return None
     rest = [size for _, size in files[names.index(file) :]]
     return sum(rest) - offset if offset <= rest[0] else None
+
+
+def left_bytes(files: list[tuple[str, int]], file: str, offset: int, bound: int | None) -> int | None:
+    """Bytes that may be written before the file of a place is purged by size; None: no bound, or unknown.
+
+    Files are purged whole, the oldest first, and never the one that is written.
+    """
+    kept = kept_bytes(files, file, offset)
+    if bound is None or kept is None:
+        return None
+    return bound - kept - (offset if file != files[-1][0] else 0)
 
 
 def _files(connection: Any) -> list[tuple[str, int]]:
