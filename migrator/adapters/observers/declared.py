@@ -138,9 +138,14 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "capture_lag_seconds",
         GAUGE,
-        "the same age for what is captured: what is above 0 here isn't read yet,"
-        " the rest of the lag waits to be applied",
+        "the same age for what is captured; the rest of the lag waits to be applied",
         lambda s: _one(s.capture_lag.age_s),
+    ),
+    Metric(
+        "capture_lag_at_most_seconds",
+        GAUGE,
+        "how long ago everything was last captured, at most; rises also while the source can't be asked",
+        lambda s: _one(s.uncaptured_s()),
     ),
     Metric(
         "position",

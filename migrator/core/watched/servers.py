@@ -50,7 +50,7 @@ def log_almost_lost(seen: Observation, hour: Hour, bounds: Bounds) -> Iterator[T
     kept = seen.retention
     if kept is None:
         return
-    at_most_s = seen.lag.at_most_s
+    at_most_s = seen.uncaptured_s()  # what is captured, the source may give up
     behind_us = None if at_most_s is None else seen.at_us - int(at_most_s * 1e6)
     low_us = hour.since(
         lambda look: (look.log_left or 0.0) < bounds.log_left_share and look.log_left is not None
@@ -67,7 +67,7 @@ def log_almost_lost(seen: Observation, hour: Hour, bounds: Bounds) -> Iterator[T
         and at_most_s > bounds.log_age_share * kept.expiry_s
     ):
         kept_h, behind_h = kept.expiry_s / 3600, at_most_s / 3600
-        why = f"it keeps its log for {kept_h:,.1f} h, and the target is {behind_h:,.1f} h behind"
+        why = f"it keeps its log for {kept_h:,.1f} h, and capture is {behind_h:,.1f} h behind"
     if why:
         yield Trouble(
             "SourceLogAlmostLost",

@@ -275,3 +275,8 @@ class Observation:
     ended: Ended | None = None
     fallen: tuple[Fallen, ...] = ()
     aside: tuple[SetAside, ...] = ()
+
+    def uncaptured_s(self) -> float | None:
+        """Seconds since everything was captured, at most: older log isn't needed. None: that was never known."""
+        known = (self.capture_lag.at_most_s, self.lag.at_most_s)
+        return min((one for one in known if one is not None), default=None)

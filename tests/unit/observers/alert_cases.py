@@ -32,6 +32,7 @@ def of(name: str, **labels: str) -> str:
 
 UP, LEADING = of("up"), of("migrator_leading")
 LAG, AT_MOST = of("migrator_lag_seconds"), of("migrator_lag_at_most_seconds")
+UNCAPTURED = of("migrator_capture_lag_at_most_seconds")
 STREAMING = of("migrator_phase", phase="streaming")
 HOT = {
     of("migrator_captured_changes_total", table="public.hot", operation="update"): "0+9000x40",
@@ -89,20 +90,25 @@ CASES = (
                 of("migrator_source_log_bound_bytes"): "1000x40",
             },
             {of("migrator_source_log_endangered"): ALL},
-            {AT_MOST: "3600x40", of("migrator_source_log_expiry_seconds"): "86400x40"},
+            {UNCAPTURED: "3600x40", of("migrator_source_log_expiry_seconds"): "86400x40"},
+            {  # a target that is down: all of it is captured
+                UNCAPTURED: "9x40",
+                AT_MOST: "50000x40",
+                of("migrator_source_log_expiry_seconds"): "86400x40",
+            },
         ),
         "slot about to be lost",
     ),
     Case(
         "MigratorSourceLogAlmostLost",
-        {AT_MOST: "50000x40", of("migrator_source_log_expiry_seconds"): "86400x40"},
+        {UNCAPTURED: "50000x40", of("migrator_source_log_expiry_seconds"): "86400x40"},
         (),
         "binlog about to be lost",
     ),
     Case("MigratorSourceLogAlmostLost", {of("migrator_source_log_endangered"): ONE}, (), "slot being lost"),
     Case(
         "MigratorSourceKeepsMuchLog",
-        {of("migrator_source_log_kept_bytes"): "30000000000x40", AT_MOST: "9x40"},
+        {of("migrator_source_log_kept_bytes"): "30000000000x40", UNCAPTURED: "9x40"},
         (
             {of("migrator_source_log_kept_bytes"): "1000x40"},
             {

@@ -85,7 +85,8 @@ def test_before_it_began_nothing_is_wrong(one: Trouble) -> None:
 OTHERS: list[tuple[str, Observation]] = [
     ("SourceLogAlmostLost", replace(WELL, retention=Retention(Position(9, "9"), endangered="the slot is lost"))),
     ("SourceLogAlmostLost",
-     replace(WELL, lag=Lag(9, 50_000.0, 50_000.0, ""), retention=Retention(Position(9, "9"), expiry_s=86_400.0))),
+     replace(WELL, capture_lag=Lag(9, 50_000.0, 50_000.0, ""), lag=Lag(9, 50_000.0, 50_000.0, ""),
+             retention=Retention(Position(9, "9"), expiry_s=86_400.0))),
     ("SourceKeepsMuchLog", replace(WELL, retention=Retention(Position(9, "9"), kept_bytes=30_000_000_000))),
     ("DiskFilling", replace(WELL, room=Room(0, 1, 900_000_000))),
     ("Lag", replace(WELL, lag=Lag(9, 90.0, 90.0, ""), capture_lag=Lag(9, 90.0, 90.0, ""))),
@@ -284,6 +285,17 @@ def test_much_log_that_the_source_gives_up_in_time_fills_no_disk_because_of_us()
     assert named(replace(WELL, retention=kept)) == []
 
 
+@pytest.mark.parametrize(
+    ("captured", "lost"),
+    [(Lag(0, 0.0, 2.0, ""), False), (Lag(9, 50_000.0, 50_000.0, ""), True), (Lag(9, None, None, ""), True)],
+)
+def test_log_that_is_captured_may_go_however_far_the_target_is_behind(captured: Lag, lost: bool) -> None:
+    """A target that was down for half of what the source keeps: nothing of the source's log was at risk."""
+    kept = Retention(Position(9, "9"), expiry_s=86_400.0)
+    seen = replace(WELL, lag=Lag(9, 50_000.0, 50_000.0, ""), capture_lag=captured, retention=kept)
+    assert ("SourceLogAlmostLost" in named(seen)) == lost
+
+
 BEYOND: list[tuple[str, Observation, Bounds, Bounds]] = [
     ("DiskFilling", replace(WELL, room=Room(0, 1, 5_000)), Bounds(least_disk_bytes=5_001),
      Bounds(least_disk_bytes=5_000)),
@@ -292,7 +304,8 @@ BEYOND: list[tuple[str, Observation, Bounds, Bounds]] = [
     ("SourceLogAlmostLost", replace(WELL, retention=Retention(Position(9, "9"), 1, 40, 100)),
      Bounds(log_left_share=0.41), Bounds(log_left_share=0.4)),
     ("SourceLogAlmostLost",
-     replace(WELL, lag=Lag(9, 1.0, 30.0, ""), retention=Retention(Position(9, "9"), expiry_s=100.0)),
+     replace(WELL, lag=Lag(9, 1.0, 30.0, ""), capture_lag=Lag(9, 1.0, 30.0, ""),
+             retention=Retention(Position(9, "9"), expiry_s=100.0)),
      Bounds(log_age_share=0.29), Bounds(log_age_share=0.3)),
     ("Lag", replace(WELL, lag=Lag(9, 9.0, 9.0, ""), capture_lag=Lag(9, 9.0, 9.0, "")),
      Bounds(max_lag_s=8.0), Bounds(max_lag_s=9.0)),
