@@ -84,7 +84,7 @@ class LivePage:
         """Carries out a request of who may make it. ``by``: who that is, in words."""
         try:
             document = json.loads(body)
-        except ValueError as error:  # UnicodeDecodeError is one
+        except (ValueError, RecursionError) as error:  # UnicodeDecodeError is one of the former
             return refusal(HTTPStatus.BAD_REQUEST, "the request is no JSON document", str(error))
         try:
             done = self.ask(asked(document, by))

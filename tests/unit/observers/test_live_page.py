@@ -286,6 +286,7 @@ def test_what_is_no_request_is_refused_by_field(page: Browsed, document: object,
 def test_requests_have_a_form_and_a_size(page: Browsed) -> None:
     assert page.post(b"{", "may-do")[0] == 400
     assert page.post(b"\xff", "may-do")[0] == 400
+    assert page.post(b"[" * 4000, "may-do")[0] == 400, "nested beyond reason"
     assert page.post(PAUSE, "may-do", **{"Content-Type": "text/plain"})[0] == 415
     assert page.post(b" " * (MOST_BYTES + 1), "may-do")[0] == 413
     assert page.post({"act": "pace", "pace": {"delay_s": float("nan")}}, "may-do")[0] == 409
