@@ -133,7 +133,7 @@ def copy(
         document = merged(document, {"spark": {"master": "local[2]"}})
         said.append(f"Spark runs in the processes themselves, not on {master}")
     if patient:
-        document = merged(document, {"cutover": {"pause_s": 3600.0, "max_lag_s": 300.0}})
+        document = merged(document, {"cutover": {"pause_s": 3600.0, "max_lag_s": 300.0, "verify_s": 600.0}})
         said.append("a switch may take an hour, because leaders are killed in it")
     for name in ("mapping", "alembic"):
         value = project.text("migration", name)

@@ -75,7 +75,8 @@ def test_a_switch_may_take_long_under_kills(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "migration.toml").write_text(PROJECT)
     config, _ = copy(wanted(tmp_path / "home" / "migration.toml"), tmp_path / "copy", SIDES, patient=True)
-    assert tomllib.loads(config.read_text())["cutover"]["pause_s"] == 3600.0
+    patient = tomllib.loads(config.read_text())["cutover"]
+    assert (patient["pause_s"], patient["verify_s"]) == (3600.0, 600.0)
 
 
 def test_ways_round_a_fence_that_throw_away_servers_have_are_accepted_beside_the_users(
