@@ -23,7 +23,7 @@ _EXACT = Context(prec=400)
 _NOT_SEARCHED = 4
 """Texts with fewer characters are in any file."""
 TELLS = (
-    "equal values have equal pseudonyms, in all tables: how often a value occurs, and where, can be counted",
+    "equal texts and equal numbers have equal pseudonyms, in all tables: how often, and where, can be counted",
     "the order of keys, and which texts among keys begin alike, is that of the originals",
     "texts have the length, the blanks, the punctuation and the classes of characters of the originals",
     "numbers that are no keys are at most a third away from the originals, with as many digits; 0 stays 0",
@@ -89,7 +89,7 @@ class Pseudonyms:
             if isinstance(one, str) and self._kinds[place] == "date"
         }
         self._times = plain.Times(dates, self._dice)
-        self._of_keys = self._ordered(values)
+        self._of_keys, self._of_numbers = self._ordered(values)
 
     def history(self) -> Pseudonymised:
         """The history under pseudonyms."""
@@ -126,7 +126,8 @@ class Pseudonyms:
         if kind == "keep" or not value:
             return value
         if kind in ("key", "uuid"):
-            return self._of_keys.get(value) or self._texts.of(value)
+            number = self._of_numbers.get(value) if self._numeric(table, column) else None
+            return number or self._of_keys.get(value) or self._texts.of(value)
         return self._replaced(kind, value)
 
     def text(self, value: str) -> str | None:
@@ -178,14 +179,21 @@ class Pseudonyms:
             return old in self._constants.numbers or not _amount(old)
         return self._texts.keeps(old)
 
-    def _ordered(self, values: Mapping[tuple[str, str], Iterable[Cell]]) -> dict[Cell, str | bytes]:
+    def _numeric(self, table: str, column: str) -> bool:
+        return self._types[table, column] not in ("string", "binary")
+
+    def _ordered(
+        self, values: Mapping[tuple[str, str], Iterable[Cell]]
+    ) -> tuple[dict[Cell, str | bytes], dict[Cell, str]]:
+        """Pseudonyms of texts, bytes and UUIDs in keys, and those of numbers: each sort has an order of its own, so a
+        text that is a number elsewhere has another one there."""
         texts, raws, uuids = set[str](), set[bytes](), set[str]()
         numbers = defaultdict[int, set[int]](set)
         tops = defaultdict[int, set[int]](set)
         for place, found in values.items():
             if self._kinds[place] not in ("key", "uuid"):
                 continue
-            numeric = self._types[place] not in ("string", "binary")
+            numeric = self._numeric(*place)
             if self._types[place] in _BITS:
                 tops[0].add(2 ** _BITS[self._types[place]] - 1)
             elif (digits := _DECIMAL.fullmatch(self._types[place])) is not None:
@@ -205,6 +213,7 @@ class Pseudonyms:
         for old_bytes, new_bytes in ordered.of_bytes(raws, self._dice).items():
             result[old_bytes] = new_bytes
         result.update(ordered.of_uuids(uuids, self._dice))
+        of_numbers = dict[Cell, str]()
         for scale, units in numbers.items():
             fixed = {
                 scaled[0]
@@ -212,8 +221,8 @@ class Pseudonyms:
                 if (scaled := _scaled(one)) is not None and scaled[1] == scale
             }
             for old, new in ordered.of_numbers(units, fixed, tops[scale], self._dice).items():
-                result[_unscaled(old, scale)] = _unscaled(new, scale)
-        return result
+                of_numbers[_unscaled(old, scale)] = _unscaled(new, scale)
+        return result, of_numbers
 
 
 def _values(history: History) -> dict[tuple[str, str], dict[Cell, None]]:
