@@ -108,7 +108,8 @@ class ChangeTableLogReader:
         self.close()
         self._pending = self._found = None
         needed = partial(missing_for, self._source.choices)
-        self._unlogged = UnloggedChanges(self._source, self._notes, after is not None, needed)
+        keys = {schema.id: schema.key for schema in self._schemas}
+        self._unlogged = UnloggedChanges(self._source, self._notes, after is not None, needed, keys=keys)
         view = self._connection.call(_OPENING, self._durable_view)
         place = view.place() if after is None else Place.parse(after)
         self._check_server(place, view)

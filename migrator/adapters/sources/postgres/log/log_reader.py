@@ -148,8 +148,8 @@ class PostgresLogReader:
         self._transaction, self._skipping, self._partial = None, False, False
         self._halt = self._replaced = self._gone_since = None
         needed = partial(missing_for, self._source)
-        needs = needed_in(schemas)
-        self._unlogged = UnloggedChanges(self._source, self._notes, after is not None, needed, needs)
+        needs, keys = needed_in(schemas), {schema.id: schema.key for schema in schemas}
+        self._unlogged = UnloggedChanges(self._source, self._notes, after is not None, needed, needs, keys)
         self._records, self._part, self._first_index = ReadyRecords(), OpenPart(), 0
         stream = within(
             self._source, _OPENING, lambda: ReplicationStream(self._source, self._step), lambda: None

@@ -5,6 +5,7 @@
 - Partitions: see ``partitions``.
 - Labels of enums: one that is renamed is another in every row that has it.
 - Values that were written anew in all rows: see ``rewritten``.
+- What keeps a key unique: see ``unique_keys``.
 
 A look finds what is different from the one before. Somebody may have put it back meanwhile, so the catalog
 rows' own versions (``xmin``) are compared. All of it is noted for the next reader: what was done while nobody
@@ -21,6 +22,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from migrator.adapters.sources.postgres.log.enum_labels import found_labels, labels_of, noted_labels
@@ -37,6 +39,7 @@ from migrator.adapters.sources.postgres.log.partitions import (
     found_partitions,
 )
 from migrator.adapters.sources.postgres.log.rewritten import Structure, found_structures, rewritten
+from migrator.adapters.sources.postgres.log.unique_keys import became, found_keepers
 from migrator.adapters.sources.postgres.publication import (
     changed_publication,
     check_covers,
@@ -59,7 +62,7 @@ WHERE p.pubname = $1
 """
 _PUBLICATION = TableId("", "")
 """Under this name the publication is noted: no table has it, so nobody asks for its rows."""
-_ENUMS, _TREE, _COLUMNS, _AS_TEXT = "labels", "partitions", "columns", "text"
+_ENUMS, _TREE, _COLUMNS, _AS_TEXT, _KEEPERS = "labels", "partitions", "columns", "text", "unique"
 _FORMER, _LEFT_OUT = "former", "left_out"
 
 
@@ -72,6 +75,7 @@ class UnloggedChanges:
         resumed: whether the log is read on from an earlier place; the first dump comes after everything else.
         needed: what has to be run before changes of a table that replaced another one are captured.
         needs: tells whether a mapping needs a table's column of some name.
+        keys: the columns by which rows of captured tables are told apart.
     """
 
     def __init__(
@@ -81,12 +85,14 @@ class UnloggedChanges:
         resumed: bool,
         needed: Preparing = lambda query, table: (),
         needs: Callable[[TableId, str], bool] = lambda table, column: True,
+        keys: Mapping[TableId, Sequence[str]] = MappingProxyType({}),
     ):
         self._source = source
         self._notes = notes
         self._resumed = resumed
         self._needed = needed
         self._needs = needs
+        self._keys = keys
         self._numbers: dict[TableId, int] = {}
         self._first_seen: set[TableId] = set()
         self._read_again: set[TableId] = set()
@@ -112,6 +118,7 @@ class UnloggedChanges:
         self._look_at_labels(query, tables)
         self._look_at_choices(tables)
         self._look_at_columns(query, tables)
+        self._look_at_keys(query, tables)
 
     def column_numbers(self) -> dict[TableId, dict[str, int]]:
         """Returns the numbers of the captured tables' columns, by name, as the last look found them."""
@@ -329,6 +336,15 @@ class UnloggedChanges:
             needs = partial(self._needs, table)
             if needed := [pair for pair in names.items() if any(map(needs, pair))]:
                 self._note(table, RENAMED, with_renamed(self._part(table, RENAMED) or (), needed))
+
+    def _look_at_keys(self, query: Query, tables: Sequence[TableId]) -> None:
+        found = found_keepers(query, {table: self._keys[table] for table in tables if table in self._keys})
+        noted = {table: self._part(table, _KEEPERS) or () for table in found}
+        changed = {table: why for table, now in found.items() if (why := became(noted[table], now))}
+        if changed:
+            raise rewritten(changed)
+        for table, keepers in found.items():
+            self._note(table, _KEEPERS, keepers)
 
     def _structure(self, table: TableId) -> Structure | None:
         noted = self._part(table, _COLUMNS)
