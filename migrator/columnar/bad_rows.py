@@ -86,6 +86,11 @@ class RowsOfTable(Protocol):
         """Grains that were set aside until now, and are mapped again."""
         ...
 
+    @property
+    def anew(self) -> bool:
+        """Tells whether the table is derived anew from this batch on."""
+        ...
+
 
 RowsT = TypeVar("RowsT", bound=RowsOfTable)
 
@@ -208,7 +213,7 @@ class StillBad:
     def see(self, rows: RowsOfTable) -> None:
         """Takes note of rows of one table."""
         name = rows.table.id.name
-        if rows.emptied or rows.replaces:
+        if rows.emptied or rows.replaces or rows.anew:
             self._emptied.add(name)
         elif name in self._named:
             self._named[name] |= _named(rows)

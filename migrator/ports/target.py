@@ -64,6 +64,7 @@ class TargetRows:
         bad_rows: rows that were taken out of these because the target refuses them; their keys are among ``before``.
             Of a joined target also grains that were taken out, as the mapping fails on them.
         grains: those of a joined target that were set aside until now, and are mapped again.
+        anew: whether a joined target is derived anew from this batch on: all that is set aside of it is tried again.
     """
 
     table: TargetTable
@@ -76,6 +77,7 @@ class TargetRows:
     emptied: bool = False
     bad_rows: tuple[BadRow, ...] = ()
     grains: frozenset[GrainName] = frozenset()
+    anew: bool = False
 
     def brings_rows(self) -> bool:
         """Tells whether rows are written; those of dumps count, whoever stages them."""

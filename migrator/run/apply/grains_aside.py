@@ -89,11 +89,13 @@ class GrainsAside:
         self._most, self._step, self._say = most, step, say
         self._grains: dict[str, Grains] = {}
         self._again: dict[str, set[GrainName]] = {}
+        self._anew: set[str] = set()
         self._found: dict[str, list[BadRow]] = {}
 
     def begin(self) -> None:
         """Forgets what was found in the transaction before, which may have been undone."""
         self._again.clear()
+        self._anew.clear()
         self._found.clear()
 
     def may(self, target: JoinedTarget) -> bool:
@@ -113,10 +115,11 @@ class GrainsAside:
         return Sides(grains.without(sides.before, held), grains.without(sides.after, ()), sides.dumped)
 
     def tried_all(self, target: JoinedTarget, mirror: Mirror) -> None:
-        """Notes that the target is derived anew: what is set aside of it is tried with all other grains."""
-        held = _held(target, mirror)
-        if held:
-            self._again.setdefault(target.table.id.name, set()).update(held)
+        """Notes that the target is derived anew: grains and rows set aside of it are tried with all others, and the
+        mapping may make some of them no more."""
+        name = target.table.id.name
+        if any(one.target == name for one in mirror.aside):
+            self._anew.add(name)
 
     def awaited(
         self, target: JoinedTarget, mirror: Mirror, sides: Sides, job: Job, again: Callable[[Sides], pa.Table]
@@ -159,10 +162,13 @@ class GrainsAside:
             last = part
         name = target.table.id.name
         found, again = tuple(self._found.pop(name, ())), frozenset(self._again.pop(name, ()))
-        if last is None and (found or again):
-            last = TargetRows(target.table, None, None, None, False)
+        anew = name in self._anew
+        self._anew.discard(name)
+        if found or again or anew:
+            last = last or TargetRows(target.table, None, None, None, False)
+            last = replace(last, bad_rows=(*last.bad_rows, *found), grains=again, anew=anew)
         if last is not None:
-            yield replace(last, bad_rows=(*last.bad_rows, *found), grains=again) if found or again else last
+            yield last
 
     def _of(self, target: JoinedTarget) -> Grains:
         name = target.table.id.name

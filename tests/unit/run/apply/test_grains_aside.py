@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -296,6 +296,18 @@ def test_a_grain_aside_is_tried_again_by_who_touches_it_alone() -> None:
         assert [len(one.grains) for one in world.aside.noting(TARGET, parts)] == [1], (
             "also without other rows"
         )
+
+
+def test_a_target_that_is_derived_anew_says_so_where_anything_of_it_is_aside() -> None:
+    """Also refused rows, of which the mapping may make some no more."""
+    world = begun()
+    refused = BadRow(TARGET.table.id.name, ("id",), ("7",), "at 1", 1, "too long", "id=7")
+    for held in ((), (replace(refused, target="another"),), (refused,)):
+        world.aside.begin()
+        mirror = cast(Mirror, SimpleNamespace(aside=held, stay=lambda: None))
+        world.aside.tried_all(TARGET, mirror)
+        assert [one.anew for one in world.aside.noting(TARGET, ())] == [True] * (held == (refused,))
+        assert list(world.aside.noting(TARGET, ())) == [], "of the next batch nothing is said"
 
 
 def test_more_than_may_go_aside_stop_by_name_and_leave_nothing() -> None:

@@ -72,6 +72,17 @@ def test_a_grain_goes_aside_with_its_place_and_is_settled_when_it_is_mapped_agai
     assert bench.aside() == {}
 
 
+def test_what_a_target_derived_anew_makes_no_more_is_settled() -> None:
+    """Of one without rows nothing is replaced: its rows come as those of a dump, at once or in pieces."""
+    bench = Bench()
+    bench.apply("1", after=[(2, "bad"), (3, "bad"), (4, "b")])
+    assert set(bench.aside()) == {"1", "2", "3"}
+    bench.apply(after=[(3, "bad"), (4, "c")])
+    assert set(bench.aside()) == {"1", "2", "3"}, "a batch that doesn't name them leaves them"
+    bench.apply("5", after=[(3, "bad")], anew=True)
+    assert set(bench.aside()) == {"3", "5"}
+
+
 def test_a_refused_row_of_the_same_target_is_another_record() -> None:
     bench = Bench()
     bench.apply("1", after=[(1, "bad"), (2, "b")])
