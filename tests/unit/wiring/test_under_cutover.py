@@ -46,3 +46,16 @@ def test_either_way_is_refused_until_the_plan_is_given_up(
         kept(Record(plan_of(), phase=phase, open_side=Side.NEW))
         with pytest.raises(CutoverError, match="accepting another mapping can't be done while a cut-over"):
             refuse_under_cutover(settings, "accepting another mapping")
+
+
+@pytest.mark.parametrize("way", [_THERE, _BACK], ids=["there", "back"])
+def test_once_the_old_side_was_given_up_rows_of_the_new_one_are_left_alone(
+    way: SimpleNamespace, kept: Callable[[Record | None], None]
+) -> None:
+    settings: Any = SimpleNamespace(**vars(way), target=SimpleNamespace(url=lambda: "a database"))
+    kept(Record(plan_of(), phase=Phase.FINISHED, open_side=Side.OLD, turn=2))
+    refuse_under_cutover(settings, "a reset")
+    kept(Record(plan_of(), phase=Phase.FINISHED, open_side=Side.NEW, turn=1))
+    with pytest.raises(CutoverError, match="a reset can't be done once the old side was given up") as refused:
+        refuse_under_cutover(settings, "a reset")
+    assert "Removing everything" in refused.value.remedy
