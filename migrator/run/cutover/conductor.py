@@ -144,10 +144,17 @@ class Conductor:
     def _late(self, record: Record) -> str:
         """Describes writes that passed the fence of the side to be opened, and the way out; empty: there are none."""
         passed = self.both.sides[record.opens].passed()
-        return passed and (
-            f"writes passed the fence of the {record.opens} side: {passed}. Give the plan up (`migrator cutover"
-            " finish`), have `migrator verify` and `migrator repair` put those rows right, then accept a new plan"
+        if not passed:
+            return ""
+        # The open side's rows hold: a repair, which goes by the old side, would put a new one that is open back.
+        way_out = (
+            "Give the plan up (`migrator cutover finish`), have `migrator verify` and `migrator repair` put those"
+            " rows right, then accept a new plan"
+            if record.open_side is Side.OLD
+            else "The new side's rows hold: write there again what must not be lost. The old side can't be opened any"
+            " more; `migrator cutover finish` gives it up"
         )
+        return f"writes passed the fence of the {record.opens} side: {passed}. {way_out}"
 
     def _reads_pointed(self, record: Record, side: Side) -> Record:
         """Points reads where an operator wants them, whatever step is under way."""

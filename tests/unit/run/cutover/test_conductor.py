@@ -361,7 +361,20 @@ def test_writes_past_the_idle_sides_fence_are_named_before_anything_lags() -> No
     ask(world, Wanted.START)
     leader.look()
     assert "writes passed the fence of the new side" in record(world).reason
-    assert "cutover finish" in record(world).reason
+    assert "`migrator repair` put those rows right" in record(world).reason
+
+
+def test_behind_a_switch_no_repair_is_advised_for_writes_past_the_old_sides_fence() -> None:
+    """It goes by the old side, and would put rows of the new one back, which is open."""
+    world, leader = begun()
+    ask(world, Wanted.START)
+    conducted(world, leader, itertools.count())
+    assert record(world).open_side is Side.NEW
+    world.sides[Side.OLD].commit(1)
+    ask(world, Wanted.BACK)
+    leader.look()
+    assert "writes passed the fence of the old side" in record(world).reason
+    assert "repair" not in record(world).reason
 
 
 def test_a_plan_takes_anothers_place_only_where_its_fence_can_be_raised() -> None:
