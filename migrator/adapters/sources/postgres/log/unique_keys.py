@@ -8,12 +8,13 @@ a constraint is trusted: REINDEX CONCURRENTLY, which everybody runs, leaves noth
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 
 from migrator.adapters.sources.postgres.reflection import Query
 from migrator.model.table import TableId
 
-_CONSTRAINT = "constraint "
+_CONSTRAINT, _KEY = "constraint ", "key "
 _UNIQUE = """
 SELECT captured.schema, captured.name, 'index ' || i.indexrelid,
        coalesce('constraint ' || k.oid, ''), coalesce('file ' || nullif(x.relfilenode, 0), ''),
@@ -31,18 +32,21 @@ LEFT JOIN pg_catalog.pg_constraint k ON k.conindid = i.indexrelid AND k.conrelid
 
 
 def found_keepers(query: Query, keys: Mapping[TableId, Sequence[str]]) -> dict[TableId, list[str]]:
-    """What keeps the key of each table unique now; nothing of those that nothing keeps so."""
+    """What keeps the key of each table unique now, and its columns; nothing of those that nothing keeps so."""
     found: dict[TableId, set[str]] = {}
     tables = [[table.schema for table in keys], [table.name for table in keys]]
     for schema, name, *keepers, columns in query(_UNIQUE, tables):
         table = TableId(schema, name)
         if set(columns) <= set(keys[table]):
-            found.setdefault(table, set()).update(filter(None, keepers))
+            key = f"{_KEY}{json.dumps(list(keys[table]))}"
+            found.setdefault(table, {key}).update(filter(None, keepers))
     return {table: sorted(keepers) for table, keepers in found.items()}
 
 
 def became(noted: Sequence[str], found: Sequence[str]) -> str:
-    """Tells whether a key may have been of two rows since; empty if not."""
-    if not any(one.startswith(_CONSTRAINT) for one in noted) or not found or set(noted) & set(found):
+    """Tells whether a key may have been of two rows since; empty if not, and of another key: that one is new."""
+    before, now = set(noted), set(found)
+    keys = {one for one in before if one.startswith(_KEY)}
+    if not keys & now or not any(one.startswith(_CONSTRAINT) for one in before) or (before - keys) & now:
         return ""
     return "what keeps its key unique was dropped and made again: two rows may have had one key meanwhile"
