@@ -55,8 +55,8 @@ KINDS = (
         ),
     ),
     Kind(
-        "look how a cut-over stands, or plan it",
-        r"migrator cutover|accept it first",
+        "look how a cut-over stands, plan it, or leave the tool behind",
+        r"migrator cutover|accept it first|as `Removing everything` in",
         (LIVE + "cutover/test_cutover.py::test_what_cannot_be_done_now_is_refused_by_name",),
     ),
     Kind(

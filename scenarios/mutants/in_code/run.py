@@ -68,7 +68,8 @@ RUN = (
         ("rows that wait for each other wait for ever", "if one.parent is not None and (one.target, one.key) in waiting", "if False"),
         ("a text that may stand for another value names a row", "if kind is None or text is None or _NULL in text:", "if text is None:"),
         ("what was refused leaves no record", "kept), *map(self._as_accepted, self.new))", "kept),)"),
-        ("a target that is filled anew keeps its records", "if rows.emptied or rows.replaces:", "if rows.emptied:"),
+        ("a target that is filled anew keeps its records", "if rows.emptied or rows.replaces or", "if rows.emptied or"),
+        ("a target derived anew keeps its records", "rows.replaces or rows.anew:", "rows.replaces:"),
         ("the old row of a bad one is kept", "if not vanishes and not rows.replaces:", "if False:"),
         ("a dump row that was deleted since goes aside", "if dumped and (logged or vanishes):", "if dumped and logged:"),
         ("an older dump row is taken for the newest version", "if dumped and (logged or vanishes):", "if dumped and vanishes:"),
@@ -98,7 +99,7 @@ RUN = (
     *mutants_of(
         "migrator/run/apply/grains_aside.py", _GRAINS_ASIDE,
         ("rows of another half are mapped", "not wanted < self._wholes[-1][0]:", "False:"),
-        ("a transaction inherits what another found", "        self._again.clear()\n        self._found.clear()\n", "        pass\n"),
+        ("a transaction inherits what another found", "        self._again.clear()\n        self._anew.clear()\n        self._found.clear()\n", "        pass\n"),
         ("none may go aside, and does", "self._most is not None and self._of(target).apart", "self._of(target).apart"),
         ("a computed grain goes aside", "self._most is not None and self._of(target).apart", "self._most is not None"),
         ("a grain that was set aside has rows", "Sides(grains.without(sides.before, held), grains.without(sides.after, ()), sides.dumped)", "Sides(sides.before, grains.without(sides.after, ()), sides.dumped)"),
@@ -112,7 +113,7 @@ RUN = (
         ("a grain found too many is set aside", "        if len(found) > most:\n", "        if False:\n"),
         ("what was found leaves no record", "setdefault(target.table.id.name, []).extend(records)", "setdefault(target.table.id.name, [])"),
         ("what fails stays among the rows", "grains.without(sides.after, found.keys()), sides.dumped\n", "grains.without(sides.after, ()), sides.dumped\n"),
-        ("a part that only took grains aside is lost", "if last is None and (found or again):", "if False:"),
+        ("a part that only took grains aside is lost", "if found or again or anew:", "if last is not None and (found or again or anew):"),
     ),
     *mutants_of(
         "migrator/columnar/bad_rows.py", ("tests/unit/run/apply/test_grains_in_the_ledger.py",),

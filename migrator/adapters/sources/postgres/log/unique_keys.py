@@ -32,7 +32,8 @@ LEFT JOIN pg_catalog.pg_constraint k ON k.conindid = i.indexrelid AND k.conrelid
 
 
 def found_keepers(query: Query, keys: Mapping[TableId, Sequence[str]]) -> dict[TableId, list[str]]:
-    """What keeps the key of each table unique now, and its columns; nothing of those that nothing keeps so."""
+    """Returns the columns of each table's key, and what keeps it unique now; tables of whose key nothing does are
+    left out."""
     found: dict[TableId, set[str]] = {}
     tables = [[table.schema for table in keys], [table.name for table in keys]]
     for schema, name, *keepers, columns in query(_UNIQUE, tables):
