@@ -25,11 +25,11 @@ def test_there_and_back_and_there_again_loses_nothing_that_was_acknowledged(
     project = begun(engine, request, tmp_path)
     with leading(project):
         ready(project)
-        assert project.command("cutover", "start", "--wait", "60") == 0
+        assert project.command("cutover", "start", "--wait", "300") == 0
         assert open_side(project) is Side.NEW
         with Clients(project) as clients:
             clients.write_for(2)
-            assert project.command("cutover", "back", "--wait", "60") == 0
+            assert project.command("cutover", "back", "--wait", "300") == 0
             assert open_side(project) is Side.OLD
             clients.write_for(2)
         clients.check()
@@ -37,7 +37,7 @@ def test_there_and_back_and_there_again_loses_nothing_that_was_acknowledged(
         await_true(lambda: project.differing() == {}, "both sides are equal", 30)
         with Clients(project, first=500_000) as others:
             others.write_for(1)
-            assert project.command("cutover", "start", "--wait", "60") == 0
+            assert project.command("cutover", "start", "--wait", "300") == 0
             others.write_for(2)
         others.check()
         await_true(lambda: project.differing("spending") == {}, "both sides are equal", 30)
@@ -88,13 +88,13 @@ def test_a_hook_that_fails_undoes_the_switch(request: pytest.FixtureRequest, tmp
     application = as_application(project.old)
     with leading(project):
         ready(project)
-        assert project.command("cutover", "start", "--wait", "60") == 1
+        assert project.command("cutover", "start", "--wait", "300") == 1
         assert open_side(project) is Side.OLD
         assert "exit code 3: no way" in record_of(project).reason
         application.execute("UPDATE customer SET name = 'still here' WHERE customer_id = 1")
         assert [line.count('"side": "new"') for line in said.read_text().splitlines()] == [1, 0]
         script.write_text("exit 0\n")
-        assert project.command("cutover", "start", "--wait", "60") == 0
+        assert project.command("cutover", "start", "--wait", "300") == 0
         assert open_side(project) is Side.NEW
         with pytest.raises(psycopg.Error, match="handed over: write to"):
             application.execute("UPDATE customer SET name = 'late' WHERE customer_id = 1")
@@ -111,13 +111,13 @@ def test_an_open_transaction_is_waited_for_and_the_switch_undone_in_time(
         with connection.cursor() as cursor:
             cursor.execute("BEGIN")
             cursor.execute("UPDATE customer SET name = 'open' WHERE customer_id = 1")
-            assert project.command("cutover", "start", "--wait", "60") == 1
+            assert project.command("cutover", "start", "--wait", "300") == 1
             assert open_side(project) is Side.OLD
             assert "took more than 3 s" in (reason := record_of(project).reason)
             assert "of application" in reason, "whoever is in the way is named"
             cursor.execute("COMMIT")
         connection.close()
-        assert project.command("cutover", "start", "--wait", "60") == 0
+        assert project.command("cutover", "start", "--wait", "300") == 0
     assert project.new.query("SELECT full_name FROM person WHERE person_id = 1") == [("open",)]
 
 
@@ -157,7 +157,7 @@ def test_a_plan_that_is_given_up_leaves_nothing_of_the_way_back_and_another_may_
         assert project.new.query(slots) == [("migrator_shop_back",)]
         with pytest.raises(psycopg.Error, match="handed over: write to"):
             application.execute("UPDATE person SET full_name = 'no' WHERE person_id = 1")
-        assert project.command("cutover", "finish", "--wait", "60") == 0
+        assert project.command("cutover", "finish", "--wait", "300") == 0
         assert project.new.query(slots) == []
         assert project.old.query("SELECT count(*) FROM migrator.ledger WHERE migration = 'shop_back'") == [
             (0,)
@@ -165,5 +165,5 @@ def test_a_plan_that_is_given_up_leaves_nothing_of_the_way_back_and_another_may_
         application.execute("UPDATE person SET full_name = 'name 1' WHERE person_id = 1")
         assert project.command("cutover", "plan", "--accept") == 0
         ready(project)
-        assert project.command("cutover", "start", "--wait", "60") == 0
+        assert project.command("cutover", "start", "--wait", "300") == 0
         assert open_side(project) is Side.NEW
